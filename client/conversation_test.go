@@ -141,7 +141,8 @@ func TestConversationAborted(t *testing.T) {
 	requests := 0
 	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests++; requests == 1 {
-			fmt.Fprint(w, `{"v":1,"count":1,"hash":"abababababababababababababababab","view":"0:ab","parts":[{"keep":[0,1]}],"warnings":[],"budget":{"level":"ok","available_input_tokens":1000,"estimated_input_tokens":900}}`)
+			fmt.Fprint(w, `{"v":1,"count":1,"hash":"abababababababababababababababab","view":"0:ab",`+
+				`"parts":[{"keep":[0,1]}],"warnings":[],"budget":{"level":"ok","available_input_tokens":1000,"estimated_input_tokens":900}}`)
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body)

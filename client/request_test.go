@@ -34,7 +34,8 @@ func TestRequests(t *testing.T) {
 	}
 	originals := payloads(history(t, s).Messages)
 
-	got, err := s.Overflow(t.Context(), errors.New(`400 Bad Request {"error":{"message":"This model's maximum context length is 2000 tokens. However, your messages resulted in 2600 tokens.","code":"context_length_exceeded"}}`), 400)
+	refused := errors.New(`400 Bad Request {"error":{"message":"This model's maximum context length is 2000 tokens. However, your messages resulted in 2600 tokens.","code":"context_length_exceeded"}}`)
+	got, err := s.Overflow(t.Context(), refused, 400)
 	if err != nil || !got.Compacted || got.Reason != "overflow" || history(t, s).Generation < got.Generation { // a summary may have come since
 		t.Fatalf("overflow: %+v, %v; history of generation %d", got, err, history(t, s).Generation)
 	}

@@ -44,7 +44,8 @@ func TestFigures(t *testing.T) {
 		fmt.Sprintf("compactd: %s of %s paths, %s of %s failures", paths[0], paths[1], failures[0], failures[1]),
 		fmt.Sprintf("after %s ms, p99 %s ms, at 2,000 turns a second", bench("latency_2k_p50_ms"), bench("latency_2k_p99_ms")),
 		fmt.Sprintf("%s µs a check, %s ms a pass; %s ms a pass over 10,000 messages", bench("peer_check_1k_us"), thousandths(bench("peer_pass_1k_us")), thousandths(bench("peer_pass_10k_us"))),
-		fmt.Sprintf("compactd: %s µs a turn, for any length; %s ms a pass; %s ms over 10,000 messages", thousandths(bench("turn_cost_10k_ns")), thousandths(bench("pass_1k_us")), thousandths(bench("pass_10k_us"))),
+		fmt.Sprintf("compactd: %s µs a turn, for any length; %s ms a pass; %s ms over 10,000 messages",
+			thousandths(bench("turn_cost_10k_ns")), thousandths(bench("pass_1k_us")), thousandths(bench("pass_10k_us"))),
 		fmt.Sprintf("It waited %s ms after each of %s turns", waits[0], regexp.MustCompile(`(\d)(\d{3})$`).ReplaceAllString(waits[1], "$1,$2")),
 	} {
 		if !strings.Contains(comparison, want) {

@@ -158,5 +158,6 @@ done
 
 // recorded is a session of Claude Code.
 const recorded = `{"type":"user","uuid":"1","sessionId":"3f1c","timestamp":"2026-03-01T10:00:00Z","message":{"role":"user","content":"Fix it"}}
-{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"3f1c","timestamp":"2026-03-01T10:00:05Z","message":{"id":"msg_1","role":"assistant","model":"claude-sonnet-4-20250514","content":[{"type":"text","text":"Done."}],"usage":{"input_tokens":12,"output_tokens":3}}}
+{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"3f1c","timestamp":"2026-03-01T10:00:05Z",` +
+	`"message":{"id":"msg_1","role":"assistant","model":"claude-sonnet-4-20250514","content":[{"type":"text","text":"Done."}],"usage":{"input_tokens":12,"output_tokens":3}}}
 `

@@ -60,6 +60,27 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// A line of a test has at most 200 bytes.
+func TestLinesOfTests(t *testing.T) {
+	must(t, filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		code, err := os.ReadFile(file)
+		for i, line := range strings.Split(string(code), "\n") {
+			if len(line) > 200 {
+				t.Errorf("%s:%d has %d bytes", file, i+1, len(line))
+			}
+		}
+		return err
+	}))
+}
+
 // The way of a turn has at most fifteen steps. Each begins with a file, and names functions
 // that it declares. Each is named once.
 func TestOneTurn(t *testing.T) {

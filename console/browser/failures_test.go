@@ -81,7 +81,8 @@ func TestCutAnswer(t *testing.T) {
 	s.send("default", "s1", turn("hi"))
 	p := open(t, s.url, "#/fleet", desktop)
 	p.shows("1 worker serves")
-	p.intercept(`path => path.startsWith('/v1/sessions?') && !window.cut ? (window.cut = true, Promise.resolve(new Response(new ReadableStream({start: to => to.error(new TypeError('network error'))})))) : undefined`)
+	p.intercept(`path => path.startsWith('/v1/sessions?') && !window.cut ? (window.cut = true,
+		Promise.resolve(new Response(new ReadableStream({start: to => to.error(new TypeError('network error'))})))) : undefined`)
 	eval[bool](p, `(location.hash = '#/sessions', true)`)
 	p.shows("s1")
 	p.quiet()

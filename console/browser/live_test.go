@@ -122,7 +122,9 @@ func TestLatency(t *testing.T) {
 	p.wait(`document.querySelector('.gens li')`)
 	ms := eval[float64](p, `(async () => {
 		const count = () => document.querySelectorAll('.gens li').length, before = count()
-		const shown = new Promise(done => new MutationObserver((_, o) => { if (count() > before) { o.disconnect(); done(performance.now()) } }).observe(document.querySelector('main'), {childList: true, subtree: true}))
+		const shown = new Promise(done => new MutationObserver((_, o) => {
+			if (count() > before) { o.disconnect(); done(performance.now()) }
+		}).observe(document.querySelector('main'), {childList: true, subtree: true}))
 		const answer = await fetch('/v1/sessions/default/`+example+`/compact?wait_ms=8000', {method: 'POST', body: '{}', headers: {'Content-Type': 'application/json'}})
 		await answer.text()
 		const decided = performance.now()

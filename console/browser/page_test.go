@@ -172,7 +172,9 @@ func quoted(text string) string {
 func (p *page) fits() {
 	p.t.Helper()
 	if wide := eval[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
-		p.t.Errorf("the page is %d px wider than the window; the widest: %s", wide, eval[string](p, `[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll') && e.getBoundingClientRect().right > innerWidth).slice(0, 3).map(e => e.outerHTML.slice(0, 160)).join(' | ')`))
+		p.t.Errorf("the page is %d px wider than the window; the widest: %s", wide, eval[string](p, `[...document.querySelectorAll('main *')]
+			.filter(e => !e.closest('.scroll') && e.getBoundingClientRect().right > innerWidth)
+			.slice(0, 3).map(e => e.outerHTML.slice(0, 160)).join(' | ')`))
 	}
 }
 

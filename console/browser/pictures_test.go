@@ -48,7 +48,10 @@ func TestPictures(t *testing.T) {
 		}
 		if shot.name == "fleet" { // a load needs two answers; the machine has no name in a picture
 			p.wait(`/\d % of \d/.test(document.querySelector('[aria-label=Workers]').innerText)`)
-			eval[bool](p, `(document.querySelectorAll('td.nowrap').forEach(e => { const t = e.querySelector('b')?.firstChild ?? e.firstChild; if (/-\d+-[0-9a-f]{8}$/.test(t?.data)) t.data = 'worker-1-4d1f09a2' }), true)`)
+			eval[bool](p, `(document.querySelectorAll('td.nowrap').forEach(e => {
+				const t = e.querySelector('b')?.firstChild ?? e.firstChild
+				if (/-\d+-[0-9a-f]{8}$/.test(t?.data)) t.data = 'worker-1-4d1f09a2'
+			}), true)`)
 		}
 		data, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 		if err != nil {

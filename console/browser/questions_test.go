@@ -7,7 +7,10 @@ func TestQuestions(t *testing.T) {
 	s := startWorker(t, "")
 	s.send("small", "s1", turn("hi"))
 	s.examples()
-	at := eval[string](open(t, s.url, "#/s/default/"+example, desktop), `new Promise(done => { const look = () => { const e = document.querySelector('.gens .nowrap'); e ? done(e.innerText) : setTimeout(look, 50) }; look() })`)
+	at := eval[string](open(t, s.url, "#/s/default/"+example, desktop), `new Promise(done => {
+		const look = () => { const e = document.querySelector('.gens .nowrap'); e ? done(e.innerText) : setTimeout(look, 50) }
+		look()
+	})`)
 	for _, q := range []struct {
 		question string
 		clicks   []string

@@ -121,7 +121,8 @@ func TestWhatIf(t *testing.T) {
 	}
 	p.wait(`/^(Cheapest: |No better policy)/.test(document.querySelector('.verdict').innerText)`)
 	slide := func(text, value string) {
-		eval[bool](p, `(e => { e.value = `+value+`; return e.dispatchEvent(new Event('input', {bubbles: true})) })([...document.querySelectorAll('label')].find(e => e.innerText.startsWith('`+text+`')).querySelector('input'))`)
+		eval[bool](p, `(e => { e.value = `+value+`; return e.dispatchEvent(new Event('input', {bubbles: true})) })(
+			[...document.querySelectorAll('label')].find(e => e.innerText.startsWith('`+text+`')).querySelector('input'))`)
 	}
 	slide("Threshold", "0.7")
 	p.click("Compare")
@@ -192,7 +193,11 @@ func TestManySessions(t *testing.T) {
 	p := open(t, s.url, "#/sessions", desktop)
 	p.shows("10,000 sessions")
 	if _, err := chromedp.Call(p.ctx, cdp.AddScriptToEvaluateOnNewDocument, cdp.AddScriptToEvaluateOnNewDocumentParams{Source: `
-		new MutationObserver((_, o) => { if (document.querySelector('.rows [role=row]')) { o.disconnect(); requestAnimationFrame(() => { window.painted = performance.now() }) } }).observe(document, {childList: true, subtree: true})`}); err != nil {
+		new MutationObserver((_, o) => {
+			if (!document.querySelector('.rows [role=row]')) return
+			o.disconnect()
+			requestAnimationFrame(() => { window.painted = performance.now() })
+		}).observe(document, {childList: true, subtree: true})`}); err != nil {
 		t.Fatal(err)
 	}
 	p.navigate("#/sessions")

@@ -161,7 +161,8 @@ func (p *tapped) check(t *testing.T, got behind, kind string) {
 		name, got.Version, made-1, compactions, r.TooLong, refusals, changed, kept,
 		p.waits[len(p.waits)/2], p.waits[len(p.waits)*99/100])
 	killed := kind == "killed"
-	if got.Error != "" || refusals > 0 || got.Changed != nil && *got.Changed > 0 || compactions == 0 || !killed && (kept < 0.99 || made != steps+1) || killed && made < steps+1 || (r.TooLong > 0) != (kind == "refused") {
+	if got.Error != "" || refusals > 0 || got.Changed != nil && *got.Changed > 0 || compactions == 0 ||
+		!killed && (kept < 0.99 || made != steps+1) || killed && made < steps+1 || (r.TooLong > 0) != (kind == "refused") {
 		t.Errorf("%+v\nrefused: %v", got, r.Refused)
 	}
 }

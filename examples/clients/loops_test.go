@@ -114,7 +114,8 @@ func checkLoop(t *testing.T, printed string, r agenttest.Result, kind string) {
 		strings.TrimPrefix(t.Name(), "TestLoops/"), got.Version, made-1, got.Compactions, r.TooLong, refusals, got.Changed, lines, got.P50, got.P99, got.Prefix)
 	cut := slices.ContainsFunc(got.Problems, func(p string) bool { return strings.HasPrefix(p, "client_cut") })
 	problems := (len(got.Problems) > 0) != (kind == "away" || kind == "killed")
-	if made != steps+1 || got.Compactions == 0 || refusals > 0 || got.Changed > 0 || got.Error != "" || problems || got.Prefix < 0.99 && !cut || (r.TooLong > 0) != (kind == "refused") || cut != (kind == "away") && kind != "killed" {
+	if made != steps+1 || got.Compactions == 0 || refusals > 0 || got.Changed > 0 || got.Error != "" || problems ||
+		got.Prefix < 0.99 && !cut || (r.TooLong > 0) != (kind == "refused") || cut != (kind == "away") && kind != "killed" {
 		t.Errorf("%s\nrefused: %v", printed, r.Refused)
 	}
 }

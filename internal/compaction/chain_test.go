@@ -182,7 +182,8 @@ func TestLineages(t *testing.T) {
 	take(events.KindTurn, `{"messages":[{"role":"tool","tool_call_id":"a2","content":"x"},{"role":"assistant","content":"Seen."}]}`)
 	take(events.KindTurn, fmt.Sprintf(`{"messages":[`+call+`]}`, "b"))
 	take(events.KindTurn, `{"messages":[{"role":"user","content":"Stop."}]}`)
-	for turn, awaited := range map[int64][]events.Key{2: nil, 3: {dialect.CallKeyOf("a2"), dialect.CallKeyOf("a1")}, 4: {dialect.CallKeyOf("a2")}, 5: nil, 6: {dialect.CallKeyOf("b2"), dialect.CallKeyOf("b1")}, 7: nil} {
+	keyOf := dialect.CallKeyOf[string]
+	for turn, awaited := range map[int64][]events.Key{2: nil, 3: {keyOf("a2"), keyOf("a1")}, 4: {keyOf("a2")}, 5: nil, 6: {keyOf("b2"), keyOf("b1")}, 7: nil} {
 		if diff := cmp.Diff(awaited, l.AwaitedAfter(turn)); diff != "" {
 			t.Errorf("after turn %d: %s", turn, diff)
 		}

@@ -72,7 +72,8 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
-	line("regret %v generations %v level %s attempted %d %t %d emitted %d visible %d bytes %d media %v", l.regret, l.generations, l.level, l.attempted, l.whileOpen, l.blockedAt, l.compactedTo, l.cache.visible, l.cache.bytes, l.cache.media)
+	line("regret %v generations %v level %s attempted %d %t %d emitted %d visible %d bytes %d media %v",
+		l.regret, l.generations, l.level, l.attempted, l.whileOpen, l.blockedAt, l.compactedTo, l.cache.visible, l.cache.bytes, l.cache.media)
 	line("hidden %+v edits %v usage %+v breaker %+v", l.hidden, l.edits, l.usage, l.breaker)
 	job := deref(l.job)
 	manual := deref(job.Manual)

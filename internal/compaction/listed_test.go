@@ -231,7 +231,8 @@ func TestJoinedMembers(t *testing.T) {
 					if second == "call" && format != events.OpenAI {
 						continue
 					}
-					history := messages(format, msg{role: events.RoleUser, text: "hi"}, msg{role: events.RoleAssistant, text: "words 1"}, msg{role: events.RoleAssistant, text: "words 2"}, msg{role: events.RoleUser, text: "go"})
+					history := messages(format, msg{role: events.RoleUser, text: "hi"}, msg{role: events.RoleAssistant, text: "words 1"},
+						msg{role: events.RoleAssistant, text: "words 2"}, msg{role: events.RoleUser, text: "go"})
 					if second == "call" {
 						history = messages(format, msg{role: events.RoleUser, text: "hi"}, msg{role: events.RoleAssistant, text: "words 1"},
 							msg{role: events.RoleAssistant, text: "words 2", calls: []call{{id: "call00001", tool: "ls", args: "{}"}}},

@@ -33,7 +33,10 @@ func keepsOpaque(t *testing.T, format events.Format, opaque []events.Raw, block 
 	n, compactions := 0, 0
 	publish := func(raw ...events.Raw) {
 		n++
-		for _, o := range a.publish(object{"turn": n, "format": format, "model": object{"provider": "openai", "context_window": 20_000}, "messages": raw, "policy": object{"summarize": object{"enabled": summaries}}, "generation": a.ledger.Generation()}) {
+		for _, o := range a.publish(object{
+			"turn": n, "format": format, "model": object{"provider": "openai", "context_window": 20_000}, "messages": raw,
+			"policy": object{"summarize": object{"enabled": summaries}}, "generation": a.ledger.Generation(),
+		}) {
 			if job, ok := o.Body.(*events.Job); ok {
 				_, next := compaction.Decide(a.ledger, a.result(summary(job.ID, 2000)), a.config)
 				next.Install(a.ledger)

@@ -91,14 +91,17 @@ var oddTurns = []string{
 	`{"model":{"provider":"anthropic","max_output_tokens":0},"messages":[]}`, `{"model":{"provider":"anthropic","provider":"x"},"messages":[]}`, `{"model":[],"messages":[]}`,
 	`{"messages":[{"role":"user","content":[]}],"model":{"provider":"anthropic"}}`, `{"model":{"provider":"anthropic"},"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`,
 	`{"turn":3,"replaces_from":2,"messages":[]}`, `{"turn":2,"replaces_from":2,"id":"x","messages":[]}`, `{"turn":0,"messages":[]}`, `{"id":"\u0000","messages":[]}`,
-	`{"usage":{"input_tokens":1,"input_tokens":2},"messages":[]}`, `{"usage":{"input_tokens":0},"messages":[]}`, `{"usage":{"input_tokens":-1},"messages":[]}`, `{"usage":[],"messages":[]}`, `{"usage":{},"messages":[]}`,
+	`{"usage":{"input_tokens":1,"input_tokens":2},"messages":[]}`, `{"usage":{"input_tokens":0},"messages":[]}`, `{"usage":{"input_tokens":-1},"messages":[]}`,
+	`{"usage":[],"messages":[]}`, `{"usage":{},"messages":[]}`,
 	`{"usage":{"prompt_tokens":9,"completion_tokens":1},"messages":[]}`, `{"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":3}},"messages":[]}`,
 	`{"a":1,"a":2,"messages":[]}`, `{"system":7,"messages":[]}`, `{"system":null,"tools":[],"policy":{},"messages":[]}`, `{"tools":{},"messages":[]}`, `{"policy":[],"messages":[]}`,
 	`{"format":"anthropic","messages":[{"role":"assistant","content":[{"type":"tool_use","name":"read","input":{}}]}]}`,
 	`{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a",` +
 		`"content":[{"type":"text","text":"x"},{"type":"image","source":{"data":"aGk="}},7]},{"type":"image"},` +
 		`{"type":"text","text":" "}]}]}`,
-	`{"format":"openai","messages":[{"role":"tool","content":"x"}]}`, `{"format":"openai","messages":[{"role":"assistant","content":"","function_call":{"name":"f","arguments":"{\"a\":1}"},"tool_calls":[{"id":"1","function":{"name":"g","arguments":"not json"}}]}]}`,
+	`{"format":"openai","messages":[{"role":"tool","content":"x"}]}`,
+	`{"format":"openai","messages":[{"role":"assistant","content":"","function_call":{"name":"f","arguments":"{\"a\":1}"},` +
+		`"tool_calls":[{"id":"1","function":{"name":"g","arguments":"not json"}}]}]}`,
 	`{"format":"neurolink","messages":[{"role":"tool_call",` +
 		`"content":"c","tool":"edit","metadata":{"toolCallId":"x"},"args":{"file":"a.go"}},{"role":"user",` +
 		`"content":"h","condenseParent":"p"},{"role":"tool_result",` +

@@ -95,7 +95,8 @@ func TestOwnCompactionPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := `{"model": "gpt-5", "x_new": 1, "input": ` + string(history)
-	encrypted := `{"model":"gpt-5","input":[{"type":"compaction","id":"cmp_1","encrypted_content":"gAAA"},` + string(item("user", "And?")) + `,` + string(item("assistant", "Yes.")) + `,` + string(item("user", "Go on."))
+	encrypted := `{"model":"gpt-5","input":[{"type":"compaction","id":"cmp_1","encrypted_content":"gAAA"},` +
+		string(item("user", "And?")) + `,` + string(item("assistant", "Yes.")) + `,` + string(item("user", "Go on."))
 	for name, c := range map[string]struct{ at, path, body string }{
 		"a history at the provider":        {plain, "/v1/responses/compact", whole + `,"previous_response_id":"resp_1"}`},
 		"a conversation":                   {plain, "/v1/responses/compact", whole + `,"conversation":"conv_1"}`},

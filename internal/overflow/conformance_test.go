@@ -256,6 +256,13 @@ func refused(function, text string, want any) *reference.Case {
 	return reference.NewCase(function, map[string]any{"error": map[string]any{"kind": "string", "value": text}}, want)
 }
 
+type object = map[string]any
+
+// unread is a record of an error with its message.
+func unread(failure object, message string) *reference.Case {
+	return reference.NewCase("extractErrorMessage", object{"error": failure}, object{"message": message})
+}
+
 func details(actual, limit any) any {
 	return map[string]any{"details": map[string]any{"actualTokens": actual, "budgetTokens": limit}}
 }
@@ -272,10 +279,10 @@ func TestOtherRecords(t *testing.T) {
 		refused("isContextOverflowError", output, map[string]any{"overflow": true}),
 		refused("getContextOverflowProvider", output, map[string]any{"provider": "openai"}),
 		refused("parseProviderOverflowDetails", output, map[string]any{"details": nil}),
-		reference.NewCase("extractErrorMessage", map[string]any{"error": map[string]any{"kind": "error", "message": "", "cause": map[string]any{"kind": "error", "message": "prompt is too long"}}}, map[string]any{"message": " prompt is too long"}),
-		reference.NewCase("extractErrorMessage", map[string]any{"error": map[string]any{"kind": "error", "message": ""}}, map[string]any{"message": ""}),
-		reference.NewCase("extractErrorMessage", map[string]any{"error": map[string]any{"kind": "object", "value": map[string]any{"message": "", "error": "too many tokens"}}}, map[string]any{"message": ""}),
-		reference.NewCase("extractErrorMessage", map[string]any{"error": map[string]any{"kind": "object", "value": map[string]any{"error": map[string]any{"message": ""}}}}, map[string]any{"message": ""}),
+		unread(object{"kind": "error", "message": "", "cause": object{"kind": "error", "message": "prompt is too long"}}, " prompt is too long"),
+		unread(object{"kind": "error", "message": ""}, ""),
+		unread(object{"kind": "object", "value": object{"message": "", "error": "too many tokens"}}, ""),
+		unread(object{"kind": "object", "value": object{"error": object{"message": ""}}}, ""),
 	} {
 		if v, rule, diff := suite.Compare(c); v == reference.Failed {
 			t.Errorf("%s %s: %s %s", c.Function, c.Input, rule, diff)

@@ -35,7 +35,9 @@ func TestMeasure(t *testing.T) {
 	}
 	for _, name := range []string{
 		"retention_paths", "retention_user_messages", "retention_failures", "retention_todos", "retention_instructions", "record_tokens_1", "record_tokens_10",
-		"needed_lines/0.6", "needed_lines_cut/0.6", "needed_lines/0.6/neurolink", "week_growth", "compactbench/1", "compactbench/decision_override/3", "compactbench_cut/1", "compint/100000/top/1", "compint/3", "money_cut", "money_none", "week_share_max", "summary_growth_10", "overflow_p99_ms", "outage_latency_ratio", "outage_latency_ratio/hang", "outage_latency_ratio/redirect",
+		"needed_lines/0.6", "needed_lines_cut/0.6", "needed_lines/0.6/neurolink", "week_growth",
+		"compactbench/1", "compactbench/decision_override/3", "compactbench_cut/1", "compint/100000/top/1", "compint/3",
+		"money_cut", "money_none", "week_share_max", "summary_growth_10", "overflow_p99_ms", "outage_latency_ratio", "outage_latency_ratio/hang", "outage_latency_ratio/redirect",
 	} {
 		line := regexp.MustCompile(`(?m)^eval ` + name + ` [0-9.]+( |$)`)
 		if n := len(line.FindAllString(out.String(), -1)); n != 1 {

@@ -47,7 +47,9 @@ func TestCutUnits(t *testing.T) {
 // stays within its budget, and uses at least half of it but for the one character
 // that did not fit.
 func TestCutProperties(t *testing.T) {
-	pieces := []string{"a", "word ", "A sentence. ", "\n", "\r\n", "é", "e\u0301", "日", "。", "🚀", "👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "\u200d", "\u0301", "한글", "नमस्ते"}
+	pieces := []string{
+		"a", "word ", "A sentence. ", "\n", "\r\n", "é", "e\u0301", "日", "。", "🚀", "👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "\u200d", "\u0301", "한글", "नमस्ते",
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 60).Draw(t, "text"), "")
 		max := rapid.Int64Range(-2, 200).Draw(t, "max")

@@ -41,7 +41,8 @@ func picture(t testing.TB, kind string, w, h int) []byte {
 func pdf(pages, padding int) []byte {
 	return fmt.Appendf(nil, "%%PDF-1.7\n1 0 obj\n<</Type/Catalog/Pages 2 0 R/Outlines 9 0 R>>\nendobj\n9 0 obj\n<</Type/Outlines/First 8 0 R/Count 9999>>\nendobj\n"+
 		"5 0 obj\n<</Length %d>>\nstream\n%s\nendstream\nendobj\n"+
-		"3 0 obj\n<</Type/Pages/Parent 2 0 R/Kids[4 0 R]/Count 1>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count %d>>\nendobj\ntrailer<</Root 1 0 R>>\n%%%%EOF", padding, strings.Repeat("x", padding), pages)
+		"3 0 obj\n<</Type/Pages/Parent 2 0 R/Kids[4 0 R]/Count 1>>\nendobj\n"+
+		"2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count %d>>\nendobj\ntrailer<</Root 1 0 R>>\n%%%%EOF", padding, strings.Repeat("x", padding), pages)
 }
 
 // Media have the size that their headers state, also where most of them is missing.

@@ -89,7 +89,10 @@ func TestRefer(t *testing.T) {
 			t.Errorf("%s: %s", name, ref)
 		}
 	}
-	for _, none := range []string{`"https://example.com/a.png"`, `"words, words"`, `{}`, `[]`, `{"0":256}`, `{"0":1,"2":2}`, `{"type":"Buffer","data":[1.5]}`, `[1,"2"]`, `null`, `""`, `"data:text/plain,abc"`} {
+	for _, none := range []string{
+		`"https://example.com/a.png"`, `"words, words"`, `{}`, `[]`, `{"0":256}`, `{"0":1,"2":2}`,
+		`{"type":"Buffer","data":[1.5]}`, `[1,"2"]`, `null`, `""`, `"data:text/plain,abc"`,
+	} {
 		if ref, ok := media.Refer(codec.Raw(none)); ok {
 			t.Errorf("%s: %s", none, ref)
 		}

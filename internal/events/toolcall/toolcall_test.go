@@ -70,7 +70,9 @@ func TestScripts(t *testing.T) {
 // Any text is read in bounds, and every path stands in it.
 func TestAnyCommand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		piece := rapid.SampledFrom([]string{"cat ", "sed -i ", "a.py", "'", `"`, "\\", "$(", ")", "`", "<<EOF\n", "EOF\n", "> ", ">> ", "| tee ", " && ", "; ", "\n", "-", "mv ", "(", "{", "x/y ", "[[ ", "日"})
+		piece := rapid.SampledFrom([]string{
+			"cat ", "sed -i ", "a.py", "'", `"`, "\\", "$(", ")", "`", "<<EOF\n", "EOF\n", "> ", ">> ", "| tee ", " && ", "; ", "\n", "-", "mv ", "(", "{", "x/y ", "[[ ", "日",
+		})
 		s := strings.Join(rapid.SliceOfN(piece, 0, 40).Draw(t, "pieces"), "")
 		for u := range toolcall.Uses("bash", codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote(s)}})) {
 			if u.Path == "" || strings.HasPrefix(u.Path, "-") {
@@ -160,7 +162,8 @@ func keysOf(m map[string]any) []string {
 }
 
 func BenchmarkCommand(b *testing.B) {
-	args := codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote("cd /repo && sed -i 's/a/b/' x.go && cat > y.go <<'EOF'\n" + strings.Repeat("line of a file\n", 10_000) + "EOF\ngo test ./... 2>&1 | tail -5")}})
+	command := "cd /repo && sed -i 's/a/b/' x.go && cat > y.go <<'EOF'\n" + strings.Repeat("line of a file\n", 10_000) + "EOF\ngo test ./... 2>&1 | tail -5"
+	args := codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote(command)}})
 	b.SetBytes(int64(len(args)))
 	for b.Loop() {
 		for range toolcall.Uses("bash", args) {

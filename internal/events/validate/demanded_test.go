@@ -58,7 +58,10 @@ func TestDemanded(t *testing.T) {
 		"ai-sdk prefill":                   {sent: true, provider: "anthropic", history: []string{user, assistant}},
 		"neurolink prefill":                {sent: true, provider: "perplexity", history: []string{user, assistant}},
 		"gemini prefill":                   {sent: true, history: []string{`{"role":"user","parts":[{"text":"a"}]}`, `{"role":"model","parts":[{"text":"b"}]}`}},
-		"bedrock tools_absent":             {sent: true, history: []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`}},
+		"bedrock tools_absent": {sent: true, history: []string{
+			bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`,
+			`{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`,
+		}},
 	}
 	for _, r := range demanded {
 		for _, dialect := range r.dialects {

@@ -64,7 +64,10 @@ func init() {
 			`{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}`,
 			`{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}`,
 		}, []string{"duplicate_call_id"}},
-		{"a call_id of 65 characters", []string{`{"type":"function_call","call_id":"` + strings.Repeat("c", 65) + `","name":"n","arguments":"{}"}`, `{"type":"function_call_output","call_id":"` + strings.Repeat("c", 65) + `","output":""}`}, []string{"call_id"}},
+		{"a call_id of 65 characters", []string{
+			`{"type":"function_call","call_id":"` + strings.Repeat("c", 65) + `","name":"n","arguments":"{}"}`,
+			`{"type":"function_call_output","call_id":"` + strings.Repeat("c", 65) + `","output":""}`,
+		}, []string{"call_id"}},
 		{"reasoning before a user", []string{
 			`{"type":"reasoning","id":"rs_1","summary":[]}`,
 			`{"role":"user","content":"a"}`,
@@ -114,7 +117,10 @@ func init() {
 	plants[gemini] = []planted{
 		{"first is a call", []string{call, response}, []string{"first_is_user"}},
 		{"a call without its response", []string{user, call, user}, []string{"call_answered"}},
-		{"more responses than calls", []string{user, call, `{"role":"user","parts":[{"functionResponse":{"id":"i","name":"n","response":{}}},{"functionResponse":{"id":"i","name":"n","response":{}}}]}`}, []string{"call_answered"}},
+		{"more responses than calls", []string{
+			user, call, `{"role":"user","parts":[` +
+				`{"functionResponse":{"id":"i","name":"n","response":{}}},{"functionResponse":{"id":"i","name":"n","response":{}}}]}`,
+		}, []string{"call_answered"}},
 		{"a call behind words of the model", []string{user, `{"role":"model","parts":[{"text":"b"}]}`, call}, []string{"call_follows_user"}},
 		{"a response of nothing", []string{user, response}, []string{"orphan_result"}},
 		{"a response of another call", []string{user, call, `{"role":"user","parts":[{"functionResponse":{"id":"j","name":"n","response":{}}}]}`}, []string{"orphan_result"}},
@@ -156,7 +162,10 @@ func init() {
 		{"text before a result", []string{bUser, bCall, `{"role":"user","content":[{"text":"b"},{"toolResult":{"toolUseId":"t1","content":[]}}]}`}, []string{"results_first"}},
 		{"a result of nothing", []string{`{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`}, []string{"orphan_result"}},
 		{"two results", []string{bUser, bCall, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}},{"toolResult":{"toolUseId":"t1","content":[]}}]}`}, []string{"duplicate_result"}},
-		{"an id twice", []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}},{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`}, []string{"duplicate_call_id"}},
+		{"an id twice", []string{
+			bUser, `{"role":"assistant","content":[` +
+				`{"toolUse":{"toolUseId":"t1","name":"n","input":{}}},{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`,
+		}, []string{"duplicate_call_id"}},
 		{"an id of before", []string{
 			bUser, bCall, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`, bCall,
 		}, []string{"duplicate_call_id"}},
@@ -196,7 +205,10 @@ func init() {
 		{"a call without its result", []string{aCall, `{"role":"user","content":"a"}`}, []string{"call_answered"}},
 		{"a result of nothing", []string{aResult}, []string{"orphan_result"}},
 		{"two results", []string{aCall, aResult, aResult}, []string{"duplicate_result"}},
-		{"a call id twice", []string{`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c1","toolName":"n","input":{}},{"type":"tool-call","toolCallId":"c1","toolName":"n","input":{}}]}`}, []string{"duplicate_call_id"}},
+		{"a call id twice", []string{
+			`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c1","toolName":"n","input":{}},` +
+				`{"type":"tool-call","toolCallId":"c1","toolName":"n","input":{}}]}`,
+		}, []string{"duplicate_call_id"}},
 		{"no parts", []string{`{"role":"assistant","content":[]}`}, []string{"empty_content"}},
 		{"unknown role", []string{`{"role":"data","content":"a"}`}, []string{"bad_shape"}},
 		{"a part of another dialect", []string{`{"role":"user","content":[{"type":"image_url","image_url":{}}]}`}, []string{"bad_shape"}},

@@ -90,7 +90,9 @@ func TestHolds(t *testing.T) {
 	}{
 		{"whole", whole, map[string]facts.Share{"paths": {Kept: 1, All: 1}, "user_messages": {Kept: 1, All: 1}, "failures": {Kept: 2, All: 2}, "todos": {Kept: 1, All: 1}, "instructions": {}}},
 		{"calls alone", whole[:2], map[string]facts.Share{"paths": {Kept: 1, All: 1}, "user_messages": {Kept: 1, All: 1}, "failures": {All: 2}, "todos": {All: 1}, "instructions": {}}},
-		{"a record", read(t, `{"role":"user","content":"failed: Exit code 2 of make \"all\" -j4 x\nopen: write a rule"}`), map[string]facts.Share{"paths": {All: 1}, "user_messages": {All: 1}, "failures": {Kept: 1, All: 2}, "todos": {Kept: 1, All: 1}, "instructions": {}}},
+		{"a record", read(t, `{"role":"user","content":"failed: Exit code 2 of make \"all\" -j4 x\nopen: write a rule"}`), map[string]facts.Share{
+			"paths": {All: 1}, "user_messages": {All: 1}, "failures": {Kept: 1, All: 2}, "todos": {Kept: 1, All: 1}, "instructions": {},
+		}},
 		{"nothing", nil, map[string]facts.Share{"paths": {All: 1}, "user_messages": {All: 1}, "failures": {All: 2}, "todos": {All: 1}, "instructions": {}}},
 	} {
 		got, lines := map[string]facts.Share{}, facts.Lines(x.history)

@@ -36,7 +36,8 @@ func TestGrowth(t *testing.T) {
 	if err := l.Write(&table); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(table.String(), "\n\nthe log grows from 2 to 4 partitions; still to be split: 0\n") || !strings.Contains(table.String(), " 0, to come ") || !strings.Contains(table.String(), " 1 at 7 ") {
+	if !strings.HasSuffix(table.String(), "\n\nthe log grows from 2 to 4 partitions; still to be split: 0\n") ||
+		!strings.Contains(table.String(), " 0, to come ") || !strings.Contains(table.String(), " 1 at 7 ") {
 		t.Error(table.String())
 	}
 	p := inspect.Target{Conn: nc}

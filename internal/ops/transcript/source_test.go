@@ -144,7 +144,8 @@ func TestShapes(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a.jsonl.zst": packed.String(), "b.jsonl.zst": "not read beside the other", "b.jsonl": packed.String(), "broken.json": "\x1f\x8b", "cut.jsonl.zst": packed.String()[:9], "many.jsonl": line + strings.Repeat("{\n", 9),
+		"a.jsonl.zst": packed.String(), "b.jsonl.zst": "not read beside the other", "b.jsonl": packed.String(),
+		"broken.json": "\x1f\x8b", "cut.jsonl.zst": packed.String()[:9], "many.jsonl": line + strings.Repeat("{\n", 9),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ func TestTranslate(t *testing.T) {
 		events.Raw(`{"role":"assistant","content":[{"type":"thinking","thinking":"Look.","signature":"s"},` +
 			`{"type":"text","text":"I look."},{"type":"tool_use","id":"t1","name":"read","input":{"path":"a"}},` +
 			`{"type":"tool_use","id":"t2","name":"bash","input":{"command":"ls"}}]}`),
-		events.Raw(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"b"},{"type":"tool_result","tool_use_id":"t1","content":"a","is_error":true},{"type":"text","text":"Go on."}]}`),
+		events.Raw(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"b"},` +
+			`{"type":"tool_result","tool_use_id":"t1","content":"a","is_error":true},{"type":"text","text":"Go on."}]}`),
 		events.Raw(`{"role":"assistant","content":"Done."}`),
 	}
 	data, err := events.Marshal(payload{V: 1, ID: "i", Turn: 1, Format: events.Anthropic, Messages: messages})

@@ -55,8 +55,10 @@ func TestOwn(t *testing.T) {
 func hostile(n int) map[string]string {
 	out := map[string]string{}
 	for name, s := range map[string]string{
-		"prose": "The importer reads a row and writes it, and never a second time. ", "lines": "fix it\n", "tags": "<a><b></a>", "open tags": "<a\n", "closing tags": "</a>\n", "fences": "```\n", "quotes": "> a\n",
-		"quotation": "\"a b c\" ", "unclosed": "“", "labels": "a: ", "label lines": "one:\n", "dots": ". ", "blank": "\n", "spaces": " ", "arrows": " -> ", "states": "states ", "here": "here is the ", "cjk": "用户说", "brackets": "[image]", "list": "- [ ] a\n", "elements": "<task>\n</task>\n",
+		"prose": "The importer reads a row and writes it, and never a second time. ", "lines": "fix it\n",
+		"tags": "<a><b></a>", "open tags": "<a\n", "closing tags": "</a>\n", "fences": "```\n", "quotes": "> a\n",
+		"quotation": "\"a b c\" ", "unclosed": "“", "labels": "a: ", "label lines": "one:\n", "dots": ". ",
+		"blank": "\n", "spaces": " ", "arrows": " -> ", "states": "states ", "here": "here is the ", "cjk": "用户说", "brackets": "[image]", "list": "- [ ] a\n", "elements": "<task>\n</task>\n",
 		"words": "never always only must ", "dashes": "a - ", "ends": "Best regards\n", "digits": "1", "colons": ":", "i state": "i state ", "slashes": "a/b.c/", "long word": "a",
 	} {
 		out[name] = strings.Repeat(s, n/len(s))

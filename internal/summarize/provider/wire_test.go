@@ -99,7 +99,8 @@ func TestAnswers(t *testing.T) {
 		},
 		"thoughts": {
 			summarizetest.Anthropic,
-			`{"content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"t"}],"stop_reason":"max_tokens","usage":{"input_tokens":3,"cache_read_input_tokens":null,"output_tokens":4}}`,
+			`{"content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"t"}],` +
+				`"stop_reason":"max_tokens","usage":{"input_tokens":3,"cache_read_input_tokens":null,"output_tokens":4}}`,
 			reply("t", model.FinishLength, 3, 4),
 		},
 	} {

@@ -58,7 +58,10 @@ func TestValidated(t *testing.T) {
 		"prefill":          {Provider: "anthropic", Model: "claude-opus-5", Messages: raws(question, `{"role":"assistant","content":"b"}`)},
 		"first_is_user":    {Format: "gemini", Provider: "google", Messages: raws(`{"role":"model","parts":[{"text":"a"}]}`, `{"role":"user","parts":[{"text":"a"}]}`)},
 		"reasoning_absent": {Provider: "deepseek", Messages: raws(question, calls, `{"role":"tool","tool_call_id":"c1","content":"x"}`)},
-		"tools_absent":     {Provider: "bedrock", Messages: raws(`{"role":"user","content":[{"text":"a"}]}`, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`)},
+		"tools_absent": {Provider: "bedrock", Messages: raws(
+			`{"role":"user","content":[{"text":"a"}]}`, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`,
+			`{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`,
+		)},
 	} {
 		var rules []string
 		for _, r := range Refuse(call) {

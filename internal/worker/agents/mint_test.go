@@ -97,7 +97,8 @@ func TestMintedTokens(t *testing.T) {
 	}
 	use(e, minted.Token, minted.Path, 401)
 
-	if _, err := agents.New(agents.Config{Listen: "127.0.0.1:-1", Tokens: e.Tokens, SigningKey: file("short", "short"), Service: r.Worker.Service()}); err == nil || !strings.Contains(err.Error(), "less than 32 bytes") {
+	short := agents.Config{Listen: "127.0.0.1:-1", Tokens: e.Tokens, SigningKey: file("short", "short"), Service: r.Worker.Service()}
+	if _, err := agents.New(short); err == nil || !strings.Contains(err.Error(), "less than 32 bytes") {
 		t.Errorf("a short key: %v", err)
 	}
 	if err := r.Stop(); err != nil {

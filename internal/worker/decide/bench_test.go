@@ -40,7 +40,8 @@ func worked(t testing.TB) (*Decider, func(*Decider)) {
 		t.Fatal(err)
 	}
 	payload := []byte(`{"v":1,"id":"0198a3c4-0000-7000-8000-000000000001","model":{"provider":"anthropic","name":"m","context_window":274877906944},"format":"anthropic","messages":[` +
-		`{"role":"assistant","content":[{"type":"text","text":"` + strings.Repeat(`the agent logs why `, 15) + `"},{"type":"tool_use","id":"toolu_0123456789abcdef","name":"read_file","input":{"path":"/usr/src/app/handler.go"}}]},` +
+		`{"role":"assistant","content":[{"type":"text","text":"` + strings.Repeat(`the agent logs why `, 15) + `"},` +
+		`{"type":"tool_use","id":"toolu_0123456789abcdef","name":"read_file","input":{"path":"/usr/src/app/handler.go"}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0123456789abcdef","content":"` + strings.Repeat(`error: cannot find symbol at line 214\n`, 18) + `"}]}],` +
 		`"usage":{"input_tokens":4,"cache_read_input_tokens":12345,"output_tokens":120}}`)
 	var seq measure.Seq

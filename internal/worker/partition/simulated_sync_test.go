@@ -133,7 +133,9 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	if in.Refused != nil && !in.DryRun && out.View == in.Refused.View {
 		s.violated("%s: the view %s was refused, and is given again", c.name, out.View)
 	}
-	if exceeded := out.Code == events.CodeBudgetExceeded; exceeded != (out.Retry != nil) || exceeded != has(events.CodeBudgetExceeded) || exceeded && out.Budget.WithinBudget && in.Refused == nil { // a provider may refuse what we think fits
+	exceeded := out.Code == events.CodeBudgetExceeded
+	fits := out.Budget.WithinBudget && in.Refused == nil // a provider may refuse what we think fits
+	if exceeded != (out.Retry != nil) || exceeded != has(events.CodeBudgetExceeded) || exceeded && fits {
 		s.violated("%s: code %q, retry %v, %+v", c.name, out.Code, out.Retry, out.Budget)
 	}
 	late := has(events.CodeLate)

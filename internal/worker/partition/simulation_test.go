@@ -365,6 +365,7 @@ var simulatedConfigs = sync.OnceValue(func() []*compaction.Config {
 		policy(`{}`),
 		policy(`{"summarize":{"enabled":false}}`),
 		policy(`{"profile":"seed","threshold":0.6,"target":0.4,"info":0.5,"summarize":{"prepare":0.5}}`),
-		policy(`{"profile":"blocks","threshold":0.5,"target":0.3,"info":0.4,"prune":{"micro":{"enabled":true,"every_turn":true,"from_messages":4,"keep_messages":2,"tools":["read"]}},"summarize":{"prepare":0.4}}`),
+		policy(`{"profile":"blocks","threshold":0.5,"target":0.3,"info":0.4,` +
+			`"prune":{"micro":{"enabled":true,"every_turn":true,"from_messages":4,"keep_messages":2,"tools":["read"]}},"summarize":{"prepare":0.4}}`),
 	}
 })

@@ -97,7 +97,8 @@ func TestFaultGrow(t *testing.T) {
 	found := f.found()
 	figures.Print(t, "P26", "partitions", f.count, "kills", f.kills, "acks", f.acks, "turns_per_s", int(float64(f.acks)/elapsed.Seconds()), "syncs", syncs.done(),
 		"syncs_per_s", int(float64(syncs.done())/elapsed.Seconds()), "lost", found[lostTurn]+found[lostSync], "twice", found[twiceStored]+found[twiceReceived], "order", found[otherOrder],
-		"outcomes", f.outcomes, "different", found[otherBytes]+found[missing]+found[notInLog], "stall_ms", during.Milliseconds(), "before_ms", before.Milliseconds(), "killed_ms", killed.Milliseconds(), "grow_ms", took.Milliseconds(),
+		"outcomes", f.outcomes, "different", found[otherBytes]+found[missing]+found[notInLog],
+		"stall_ms", during.Milliseconds(), "before_ms", before.Milliseconds(), "killed_ms", killed.Milliseconds(), "grow_ms", took.Milliseconds(),
 		"violations", len(f.violations))
 	if f.acks == 0 || f.outcomes == 0 || f.received == 0 || syncs.done() == 0 || f.count != 4*fleetPartitions {
 		t.Error("a count is zero: the test shows nothing")

@@ -99,7 +99,8 @@ const (
 // session is compacted.
 func unwieldyTurn(n int, policy string) []byte {
 	orphans := strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 4_000)
-	clearable := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("result ", 100) + `"},`
+	clearable := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("result ", 100) + `"},`
 	return fmt.Appendf(nil, `{"turn":%d,"policy":%s,"model":{"context_window":100000},"messages":[%s%s{"role":"assistant","content":"done"}]}`, n, policy, clearable, orphans)
 }
 

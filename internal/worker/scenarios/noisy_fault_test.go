@@ -320,11 +320,13 @@ func (n *noisy) unread(ctx context.Context, requests string) {
 }
 
 var (
-	largeText  = strings.Repeat("words of a large message. ", 40_000) // 1 MB
-	tinyOnes   = strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 4_000), ",")
-	manyOnes   = `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 110_000), ",") + `]}`
-	largeSync  = `{"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+largeText+`"},`, 29), ",") + `]}`
-	denseTurn  = `{"turn":1,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"[`+strings.Repeat("1,", 2_000)+`1]"}}]},`, 900), ",") + `]}`
+	largeText = strings.Repeat("words of a large message. ", 40_000) // 1 MB
+	tinyOnes  = strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 4_000), ",")
+	manyOnes  = `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 110_000), ",") + `]}`
+	largeSync = `{"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+largeText+`"},`, 29), ",") + `]}`
+	denseTurn = `{"turn":1,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` +
+		strings.TrimSuffix(strings.Repeat(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function",`+
+			`"function":{"name":"f","arguments":"[`+strings.Repeat("1,", 2_000)+`1]"}}]},`, 900), ",") + `]}`
 	largeFiles = `{"attachments":[` + strings.TrimSuffix(strings.Repeat(`{"name":"a.txt","text":"`+largeText[:900_000]+`"},`, 4), ",") + `]}`
 )
 

@@ -67,7 +67,8 @@ func TestAttach(t *testing.T) {
 
 	out, _ = attach(env, "s1", "", small, large)
 	wantAttached(env, out, events.FileWhole, events.FileSummarized)
-	if a := out.Attachments[1]; a.Model != "embedded" || !strings.Contains(a.Text, "func step1(in Input)") || !strings.Contains(a.Text, `[Summary of "b.go", a file of 40000 bytes]`) || len(a.Text) > 20_000 {
+	if a := out.Attachments[1]; a.Model != "embedded" || !strings.Contains(a.Text, "func step1(in Input)") ||
+		!strings.Contains(a.Text, `[Summary of "b.go", a file of 40000 bytes]`) || len(a.Text) > 20_000 {
 		t.Errorf("summary: %+v", a)
 	}
 

@@ -100,7 +100,8 @@ func TestContextPages(t *testing.T) {
 	const maxPayload = 256 << 10
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
 	stop := env.Run("a", observe.Listener{})
-	first := strings.Replace(string(workertest.BigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
+	large := fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000))
+	first := strings.Replace(string(workertest.BigTurn(1, 3_400_000, 60_000)), `"messages"`, large, 1)
 	turns := [][]byte{[]byte(first)}
 	for n := 2; n <= 12; n++ {
 		turns = append(turns, workertest.BigTurn(n, 3_400_000, 60_000))

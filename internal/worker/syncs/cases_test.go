@@ -329,7 +329,8 @@ func TestSyncCases(t *testing.T) {
 		if err := schematest.Validate("sync-response", []byte(text)); err != nil {
 			t.Error(err)
 		}
-		body = `{"model":{"provider":"openai","name":"gpt-4o","context_window":100000000},"messages":[` + strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 600<<10)+`"},`, 3) + `{"role":"user","content":"go on"}]}`
+		body = `{"model":{"provider":"openai","name":"gpt-4o","context_window":100000000},"messages":[` +
+			strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 600<<10)+`"},`, 3) + `{"role":"user","content":"go on"}]}`
 		status, text = e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/large/sync?form=messages", body)
 		var refused events.ServiceError
 		if err := events.Unmarshal([]byte(text), &refused); err != nil || status != http.StatusRequestEntityTooLarge || !strings.Contains(refused.Hint, "form parts") {

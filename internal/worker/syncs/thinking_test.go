@@ -28,11 +28,13 @@ func (a *thinker) step() {
 	switch a.format {
 	case events.Bedrock:
 		a.History = append(a.History,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"thought %d.","signature":"s%d"}}},{"toolUse":{"toolUseId":"c%d","name":"read","input":{}}}]}`, n, n, n)),
+			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"thought %d.","signature":"s%d"}}},`+
+				`{"toolUse":{"toolUseId":"c%d","name":"read","input":{}}}]}`, n, n, n)),
 			events.Raw(fmt.Sprintf(`{"role":"user","content":[{"toolResult":{"toolUseId":"c%d","content":[{"text":%q}]}}]}`, n, result)))
 	case events.AISDK:
 		a.History = append(a.History,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"reasoning","text":"thought %d.","providerOptions":{"anthropic":{"signature":"s%d"}}},{"type":"tool-call","toolCallId":"c%d","toolName":"read","input":{}}]}`, n, n, n)),
+			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"reasoning","text":"thought %d.","providerOptions":{"anthropic":{"signature":"s%d"}}},`+
+				`{"type":"tool-call","toolCallId":"c%d","toolName":"read","input":{}}]}`, n, n, n)),
 			events.Raw(fmt.Sprintf(`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c%d","toolName":"read","output":{"type":"text","value":%q}}]}`, n, result)))
 	case events.OpenAI:
 		a.History = append(a.History,

@@ -34,7 +34,8 @@ func TestSyncIsValidForItsProvider(t *testing.T) {
 			sync := func(provider, model string, add ...string) {
 				t.Helper()
 				history = append(history, add...)
-				in := fmt.Sprintf(`{"session":%q,"format":%q,"form":"messages","wait_ms":8000,"model":{"provider":%q,"name":%q,"context_window":4000,"max_output_tokens":500},"tools":[{"name":"n"}],"messages":[%s]}`,
+				in := fmt.Sprintf(`{"session":%q,"format":%q,"form":"messages","wait_ms":8000,`+
+					`"model":{"provider":%q,"name":%q,"context_window":4000,"max_output_tokens":500},"tools":[{"name":"n"}],"messages":[%s]}`,
 					a.Session, c.format, provider, model, strings.Join(history, ","))
 				reply := a.Deliver([]byte(in))
 				var out events.SyncResponse

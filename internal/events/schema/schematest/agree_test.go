@@ -21,15 +21,21 @@ var least = map[string]string{
 	"summary":        `{"job":"j","text":"t"}`,
 	"attach-request": `{"session":"s","attachments":[]}`,
 	"check-request":  `{"session":"s"}`, "context-request": `{"session":"s"}`, "files-request": `{"session":"s"}`, "history-request": `{"session":"s"}`, "stats-request": `{"session":"s"}`,
-	"recall-request": `{"session":"s","turn":1}`, "outcome-request": `{"session":"s","seq":1}`, "sessions-request": `{}`, "tenants-request": `{}`, "policies-request": `{}`, "policy-request": `{"policy":""}`, "fleet-request": `{}`, "timeline-request": `{"session":"s"}`, "changes-request": `{"session":"s"}`, "xray-request": `{"session":"s"}`, "preview-request": `{"session":"s"}`, "whatif-request": `{"session":"s"}`,
+	"recall-request": `{"session":"s","turn":1}`, "outcome-request": `{"session":"s","seq":1}`,
+	"sessions-request": `{}`, "tenants-request": `{}`, "fleet-request": `{}`,
+	"policies-request": `{}`, "policy-request": `{"policy":""}`,
+	"timeline-request": `{"session":"s"}`, "changes-request": `{"session":"s"}`, "xray-request": `{"session":"s"}`,
+	"preview-request": `{"session":"s"}`, "whatif-request": `{"session":"s"}`,
 	"sync-request": `{"session":"s","messages":[]}`, "compress-request": `{"messages":[]}`, "usage-request": `{"view":"0:a","usage":{}}`,
 }
 
 // values are put into every field, one at a time.
 var values = []string{
 	`null`, `true`, `-1`, `0`, `1`, `2`, `100`, `101`, `400`, `501`, `599`, `600`, `1.5`, `7e0`, `2147483648`, `2147483649`, `1099511627776`, `1099511627777`, `1e30`,
-	`""`, `"s"`, `" "`, `"anthropic"`, `"0.s"`, `"@7.a.s"`, `"@-7.a."`, `"@7.s"`, `"fill"`, `"sessions"`, `"desc"`, `"warning"`, `"*"`, `"a.b"`, `"é"`, `"\n"`, `"` + strings.Repeat("x", 64) + `"`, `"` + strings.Repeat("x", 65) + `"`,
-	`"` + strings.Repeat("x", 256) + `"`, `"` + strings.Repeat("x", 257) + `"`, `"` + strings.Repeat("x", 352) + `"`, `"` + strings.Repeat("x", 353) + `"`, `"` + strings.Repeat("x", 1025) + `"`, `"` + strings.Repeat("x", 4097) + `"`,
+	`""`, `"s"`, `" "`, `"anthropic"`, `"0.s"`, `"@7.a.s"`, `"@-7.a."`, `"@7.s"`, `"fill"`, `"sessions"`, `"desc"`, `"warning"`, `"*"`, `"a.b"`, `"é"`, `"\n"`,
+	`"` + strings.Repeat("x", 64) + `"`, `"` + strings.Repeat("x", 65) + `"`,
+	`"` + strings.Repeat("x", 256) + `"`, `"` + strings.Repeat("x", 257) + `"`, `"` + strings.Repeat("x", 352) + `"`,
+	`"` + strings.Repeat("x", 353) + `"`, `"` + strings.Repeat("x", 1025) + `"`, `"` + strings.Repeat("x", 4097) + `"`,
 	`{}`, `[]`, `[{}]`, `{"turn":1}`, `{"turn":0}`, `{"turn":1,"index":-1}`, `{"provider":7}`, `{"provider":"x","context_window":0}`, `{"later":true}`,
 	`[{"text":"t"}]`, `[{"text":"t","bytes":1,"name":"n","type":"x"}]`, `[{"text":7}]`, `[{"text":null,"bytes":1}]`, `[{"name":7,"bytes":1}]`,
 	`[{"bytes":1}]`, `[{"bytes":-1}]`, `[{"bytes":1,"type":7}]`, `[{"bytes":null}]`, `[` + strings.Repeat(`{"bytes":1},`, 100) + `{"bytes":1}]`,
