@@ -29,20 +29,13 @@ type attachCmd struct {
 }
 
 // Run prints what to send of each file. That the call does not fit is a failure.
-func (c *attachCmd) Run(ctx context.Context, f *flags) error {
+func (c *attachCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	a := f.address(c.Session)
 	ms := min(max(c.Wait, 0), events.MaxSummaryWait).Milliseconds()
-	in := events.AttachRequest{
-		About: events.Address{Tenant: f.Tenant, Session: string(c.Session)}.About(), Focus: c.Focus, SummaryMS: &ms,
-		NextCall: c.next(),
-	}
+	in := events.AttachRequest{About: a.About(), Focus: c.Focus, SummaryMS: &ms, NextCall: c.next()}
 	if c.Policy != "" {
 		in.Policy = events.Raw(c.Policy)
 	}
-	nc, a, err := f.about(ctx, c.Session)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
 	if err := c.attach(&in, int(min(nc.MaxPayload(), events.MaxCheckBytes))); err != nil {
 		return err
 	}

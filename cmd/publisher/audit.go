@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"compactd/internal/broker/audit"
 	"compactd/internal/events"
 	"compactd/internal/ops/named"
@@ -41,12 +44,11 @@ func auditResult(e events.AuditEntry) string {
 }
 
 // Run prints the entries, the oldest first. A server without an audit log has none.
-func (c *auditCmd) Run(ctx context.Context, f *flags) error {
-	nc, js, err := f.connect(ctx)
+func (c *auditCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
 	s := audit.Selection{Action: c.Action, Tenant: c.Of}
 	if c.Since > 0 {
 		s.Since = time.Now().Add(-time.Duration(c.Since))

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/replay"
 )
 
@@ -21,7 +22,7 @@ import (
 type watcher struct {
 	nc       *nats.Conn
 	at       events.Address
-	received chan *nats.Msg
+	received <-chan *nats.Msg
 	turn     *events.Turn // nil: the end
 	result   result
 	// denied: the server does not let this user send requests or subscribe.
@@ -32,34 +33,48 @@ type watcher struct {
 // refusals name them.
 var optionalToAwait = []string{"Subscription to ", `"` + events.ServiceName + "."}
 
-// publish stores an event, and returns a watcher of its outcomes, whose connection is
-// the caller's to close.
-func (f *flags) publish(ctx context.Context, k events.Kind, a events.Address, id string, payload []byte) (*watcher, *jetstream.PubAck, error) {
-	nc, js, err := f.connect(ctx)
+// publish stores an event of a session, and returns a watcher that receives the outcomes from before it on.
+func (f *flags) publish(ctx context.Context, k events.Kind, session named.Session, id string, payload []byte) (*watcher, error) {
+	nc, err := f.connect(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	w, err := newWatcher(nc, a, &f.denied)
-	var ack *jetstream.PubAck
-	if err == nil {
-		ack, err = replay.Publish(ctx, js, k, a, replay.MessageID(a, id), payload)
-	}
+	js, err := jetstream.New(nc)
 	if err != nil {
-		nc.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return w, ack, nil
+	a := f.address(session)
+	received, err := subscribe(nc, a, events.OutcomeKinds)
+	if err != nil {
+		return nil, err
+	}
+	ack, err := replay.Publish(ctx, js, k, a, replay.MessageID(a, id), payload)
+	if err != nil {
+		return nil, err
+	}
+	stored := result{Seq: ack.Sequence, ID: id, State: stateStored, Note: cli.Program("publisher") + " watch shows its outcome"}
+	return &watcher{nc: nc, at: a, received: received, result: stored, denied: &f.denied}, nil
 }
 
-// newWatcher receives the outcomes of a session from now on.
-func newWatcher(nc *nats.Conn, a events.Address, denied *atomic.Bool) (*watcher, error) {
-	w := &watcher{nc: nc, at: a, received: make(chan *nats.Msg, 1024), denied: denied}
-	for _, k := range events.OutcomeKinds {
-		if _, err := nc.ChanSubscribe(events.Published(k, a), w.received); err != nil {
+// subscribe receives what is published about a session from now on.
+func subscribe(nc *nats.Conn, a events.Address, kinds []events.Kind) (<-chan *nats.Msg, error) {
+	received := make(chan *nats.Msg, 1024)
+	for _, k := range kinds {
+		if _, err := nc.ChanSubscribe(events.Published(k, a), received); err != nil {
 			return nil, err
 		}
 	}
-	return w, nil
+	return received, nil
+}
+
+// printResult waits until the event is decided, for wait at most, and prints its result; 0 does not wait.
+func (f *flags) printResult(ctx context.Context, w *watcher, wait time.Duration) error {
+	if wait > 0 {
+		if err := w.await(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return f.show(w.result, w.result.write)
 }
 
 const (

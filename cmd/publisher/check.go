@@ -38,18 +38,15 @@ var errTooLarge = errors.New("the call does not fit; compact the session, or sen
 
 // Run prints the answer. A call that does not fit is a failure.
 func (c *checkCmd) Run(ctx context.Context, f *flags) error {
-	in := events.CheckRequest{
-		About:    events.Address{Tenant: f.Tenant, Session: string(c.Session)}.About(),
-		NextCall: c.next(),
-	}
+	a := f.address(c.Session)
+	in := events.CheckRequest{About: a.About(), NextCall: c.next()}
 	if err := c.add(&in); err != nil {
 		return err
 	}
-	nc, a, err := f.about(ctx, c.Session)
+	nc, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
 	var out events.CheckResponse
 	if err := request.SendOf(ctx, nc, events.SubjectCheck, a.Tenant, in, &out); err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
@@ -21,12 +23,8 @@ type contextCmd struct {
 }
 
 // Run prints the history.
-func (c *contextCmd) Run(ctx context.Context, f *flags) error {
-	nc, a, err := f.about(ctx, c.Session)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *contextCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	a := f.address(c.Session)
 	in := events.ContextRequest{About: a.About(), Generation: c.Generation}
 	if in.Turn = c.Turn; c.Turn != 0 {
 		in.Await = in.Within(c.Wait)

@@ -18,12 +18,8 @@ type filesCmd struct {
 }
 
 // Run lists the files.
-func (c *filesCmd) Run(ctx context.Context, f *flags) error {
-	nc, a, err := f.about(ctx, c.Session)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *filesCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	a := f.address(c.Session)
 	all, err := files(ctx, nc, events.FilesRequest{About: a.About()})
 	if err != nil {
 		return err

@@ -44,12 +44,8 @@ func (c *historyCmd) Validate() error {
 }
 
 // Run lists the compactions, or shows one.
-func (c *historyCmd) Run(ctx context.Context, f *flags) error {
-	nc, a, err := f.about(ctx, c.Session)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *historyCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	a := f.address(c.Session)
 	in := events.HistoryRequest{About: a.About(), Limit: c.Limit}
 	if c.Generation != "" {
 		in.Limit = events.MaxHistory

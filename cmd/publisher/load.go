@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/events"
 	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
@@ -45,12 +47,7 @@ func (c *loadCmd) Validate() error {
 }
 
 // Run publishes the load and prints the report.
-func (c *loadCmd) Run(ctx context.Context, f *flags) error {
-	nc, _, err := f.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *loadCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
 	name := c.Name
 	if name == "" {
 		name = "load-" + uuid.NewString()[:8]

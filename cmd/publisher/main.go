@@ -17,7 +17,6 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/request"
@@ -71,6 +70,7 @@ type flags struct {
 
 	tenantNamed bool // Tenant is not the default; set by main
 
+	nc       *nats.Conn  // of the command, once it has connected; main closes it
 	abort    func(error) // ends the command, which lacks a permission
 	optional []string    // parts of permissions that the command can do without
 	denied   atomic.Bool // one of the optional permissions was denied
@@ -83,7 +83,7 @@ var help embed.FS
 
 // parser reads the command line into f.
 func parser(f *flags) *kong.Kong {
-	return cli.Arrange(kong.Must(f, kong.Name("publisher"), vars(), cli.Help()),
+	return cli.Arrange(kong.Must(f, kong.Name("publisher"), vars(), cli.Help(), kong.BindSingletonProvider((*flags).connect)),
 		help, cli.Connection("nats"))
 }
 
@@ -109,7 +109,12 @@ func main() {
 	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	f.tenantNamed = os.Getenv("COMPACTD_TENANT") != "" || cli.Given(cmd, "tenant")
-	err = cmd.Run(&f)
+	if err = f.address(events.Unknown).Validate(); err == nil {
+		err = cmd.Run(&f)
+	}
+	if f.nc != nil {
+		f.nc.Close()
+	}
 	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
 		err = denied // else the command would time out
 	}
@@ -121,23 +126,21 @@ func main() {
 	}
 }
 
-// connect opens the connection of one command.
-func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := connect.Open(ctx, f.With(connect.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.onConnError}))
-	if err != nil {
-		return nil, nil, err
+// connect returns the connection of the command. A Run with such a parameter gets it from kong; another connects
+// when it has read its files.
+func (f *flags) connect(ctx context.Context) (nc *nats.Conn, err error) {
+	if f.nc == nil {
+		f.nc, err = connect.Open(ctx, f.With(connect.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.onConnError}))
 	}
-	js, err := jetstream.New(nc)
-	return nc, js, err
+	return f.nc, err
 }
 
-// send sends one request to the workers, over a connection of its own.
+// send sends one request to the workers.
 func (f *flags) send(ctx context.Context, subject string, in, out any) error {
-	nc, _, err := f.connect(ctx)
+	nc, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
 	return request.Send(ctx, nc, subject, in, out)
 }
 
@@ -154,14 +157,9 @@ func (f *flags) onConnError(err error) {
 	}
 }
 
-// about connects to query the workers about a session.
-func (f *flags) about(ctx context.Context, session named.Session) (*nats.Conn, events.Address, error) {
-	a := events.Address{Tenant: f.Tenant, Session: string(session)}
-	if err := a.Validate(); err != nil {
-		return nil, a, err
-	}
-	nc, _, err := f.connect(ctx)
-	return nc, a, err
+// address is that of a session of the tenant.
+func (f *flags) address(session named.Session) events.Address {
+	return events.Address{Tenant: f.Tenant, Session: string(session)}
 }
 
 // show prints v for programs, or what table writes for people.

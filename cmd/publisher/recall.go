@@ -24,12 +24,8 @@ type recallCmd struct {
 }
 
 // Run prints originals, or where a text is.
-func (c *recallCmd) Run(ctx context.Context, f *flags) error {
-	nc, a, err := f.about(ctx, c.Session)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *recallCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	a := f.address(c.Session)
 	in := events.RecallRequest{About: a.About(), Turn: c.Turn, Index: c.Index, Text: c.Text}
 	if c.Text != "" {
 		return c.search(ctx, f, nc, in)

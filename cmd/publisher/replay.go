@@ -51,11 +51,10 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 	}
 	source.Format = events.Format(c.Format)
 	f.optional = []string{readStreams}
-	nc, _, err := f.connect(ctx)
+	nc, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
 	denied, err := request.Denied(nc, readStreams)
 	if err != nil {
 		return err

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
@@ -75,44 +74,28 @@ type endCmd struct {
 
 // Run ends the session. Only a refusal leads to an outcome.
 func (c *endCmd) Run(ctx context.Context, f *flags) error {
-	a := events.Address{Tenant: f.Tenant, Session: string(c.Session)}
-	if err := a.Validate(); err != nil {
-		return err
-	}
 	id := uuid.NewString()
 	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
 	if err != nil {
 		return err
 	}
 	f.optional = optionalToAwait
-	w, ack, err := f.publish(ctx, events.KindEnd, a, id, data)
+	w, err := f.publish(ctx, events.KindEnd, c.Session, id, data)
 	if err != nil {
 		return err
 	}
-	defer w.nc.Close()
-	w.result = result{Seq: ack.Sequence, ID: id, State: stateStored, Note: "the session is over when a worker applies it"}
-	if c.Wait > 0 {
-		if err := w.await(ctx, c.Wait); err != nil {
-			return err
-		}
-	}
-	return f.show(w.result, w.result.write)
+	w.result.Note = "the session is over when a worker applies it"
+	return f.printResult(ctx, w, c.Wait)
 }
 
 // request publishes an event and prints the outcome that answers it.
 func (f *flags) request(ctx context.Context, k events.Kind, session named.Session, id string, data []byte, timeout time.Duration) error {
-	a := events.Address{Tenant: f.Tenant, Session: string(session)}
-	if err := a.Validate(); err != nil {
-		return err
-	}
-	w, ack, err := f.publish(ctx, k, a, id, data)
+	w, err := f.publish(ctx, k, session, id, data)
 	if err != nil {
 		return err
 	}
-	defer w.nc.Close()
 	if timeout == 0 {
-		stored := result{Seq: ack.Sequence, ID: id, State: stateStored, Note: cli.Program("publisher") + " watch shows its outcome"}
-		return f.show(stored, stored.write)
+		return f.show(w.result, w.result.write)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)
 	defer cancel()
@@ -121,7 +104,7 @@ func (f *flags) request(ctx context.Context, k events.Kind, session named.Sessio
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case m := <-w.received:
-			if answered, err := f.printAnswer(m, ack.Sequence); answered || err != nil {
+			if answered, err := f.printAnswer(m, w.result.Seq); answered || err != nil {
 				return err
 			}
 		}

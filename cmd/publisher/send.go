@@ -10,7 +10,6 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"compactd/internal/events"
-	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
 )
 
@@ -22,10 +21,6 @@ type sendCmd struct {
 
 // Run publishes the turn and prints its result.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
-	a := events.Address{Tenant: f.Tenant, Session: string(c.Session)}
-	if err := a.Validate(); err != nil {
-		return err
-	}
 	payload, err := read(c.File, events.MaxTurnBytes)
 	if err != nil {
 		return err
@@ -38,21 +33,12 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	f.optional = optionalToAwait
-	w, ack, err := f.publish(ctx, events.KindTurn, a, turn.ID, payload)
+	w, err := f.publish(ctx, events.KindTurn, c.Session, turn.ID, payload)
 	if err != nil {
 		return err
 	}
-	defer w.nc.Close()
-	w.turn, w.result = turn, result{Seq: ack.Sequence, ID: turn.ID, State: stateStored}
-	switch {
-	case c.Wait <= 0:
-		w.result.Note = cli.Program("publisher") + " watch shows its outcome"
-	default:
-		if err := w.await(ctx, c.Wait); err != nil {
-			return err
-		}
-	}
-	return f.show(w.result, w.result.write)
+	w.turn = turn
+	return f.printResult(ctx, w, c.Wait)
 }
 
 // decode reads a turn as a worker does, as far as that is possible without the turns

@@ -32,13 +32,8 @@ func (c *sessionsCmd) Validate() error {
 }
 
 // Run lists the sessions.
-func (c *sessionsCmd) Run(ctx context.Context, f *flags) error {
-	nc, a, err := f.about(ctx, events.Unknown)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	all, err := fullest(ctx, nc, a.Tenant, c.Limit)
+func (c *sessionsCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	all, err := fullest(ctx, nc, f.Tenant, c.Limit)
 	if err != nil {
 		return err
 	}
@@ -160,12 +155,7 @@ func (c *tenantsCmd) Validate() error {
 }
 
 // Run lists the tenants.
-func (c *tenantsCmd) Run(ctx context.Context, f *flags) error {
-	nc, _, err := f.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *tenantsCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
 	all := tenantList{events.TenantsResponse{Tenants: []events.Tenant{}}}
 	in := events.TenantsRequest{V: events.Version, Ranking: events.Ranking{Sort: events.Sort(c.Sort)}}
 	for left := c.Limit; left > 0; left = c.Limit - int64(len(all.Tenants)) {

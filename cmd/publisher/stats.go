@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/named"
@@ -20,12 +22,8 @@ type statsCmd struct {
 }
 
 // Run prints the figures.
-func (c *statsCmd) Run(ctx context.Context, f *flags) error {
-	nc, a, err := f.about(ctx, c.Session)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *statsCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
+	a := f.address(c.Session)
 	var s events.StatsResponse
 	in := events.StatsRequest{
 		About:    a.About(),

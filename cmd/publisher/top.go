@@ -42,12 +42,7 @@ type overview struct {
 }
 
 // Run shows it until ctx ends, or once. Only a terminal redraws it.
-func (c *topCmd) Run(ctx context.Context, f *flags) error {
-	nc, a, err := f.about(ctx, events.Unknown)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+func (c *topCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
 	denied, err := request.Denied(nc, events.SubjectFleet)
 	if err != nil {
 		return err
@@ -55,7 +50,7 @@ func (c *topCmd) Run(ctx context.Context, f *flags) error {
 	screen := f.screen()
 	for {
 		began := time.Now()
-		o, err := look(ctx, nc, a.Tenant, !denied, screen)
+		o, err := look(ctx, nc, f.Tenant, !denied, screen)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -22,9 +22,6 @@ const flushTimeout = 10 * time.Second
 // Run prints outcomes until ctx ends.
 func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}
-	if !events.ValidID(f.Tenant) {
-		return a.Validate()
-	}
 	if c.Session != "*" {
 		var s named.Session
 		if err := s.UnmarshalText([]byte(c.Session)); err != nil {
@@ -33,20 +30,17 @@ func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 		a.Session = string(s)
 	}
 	f.optional = []string{`"session.end.`} // else a row is missing
-	nc, _, err := f.connect(ctx)
+	nc, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	received := make(chan *nats.Msg, 1024)
 	kinds := events.OutcomeKinds
 	if !f.JSON {
 		kinds = append([]events.Kind{events.KindEnd}, kinds...)
 	}
-	for _, k := range kinds {
-		if _, err := nc.ChanSubscribe(events.Published(k, a), received); err != nil {
-			return err
-		}
+	received, err := subscribe(nc, a, kinds)
+	if err != nil {
+		return err
 	}
 	if err := nc.FlushTimeout(flushTimeout); err != nil { // from now on nothing is missed
 		return err
