@@ -14,31 +14,14 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// Labels. Their values come from small sets that the code or the operator defines, never from a tenant, a
-// session or a conversation.
-const (
-	labelPartition = "partition"
-	labelKind      = "kind"
-	labelReason    = "reason"
-	labelStage     = "stage"
-	labelCode      = "code"
-	labelResult    = "result"
-	labelLane      = "lane"
-	labelBy        = "by"
-	labelModel     = "model"
-	labelStep      = "step"
-	labelStream    = "stream"
-	labelCheck     = "check"
-	labelVersion   = "version"
-)
-
 // otherLabel replaces a value outside of the sets.
 const otherLabel = "other"
 
 // durations are the buckets for times between 0.25 ms and 10 s.
 var durations = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// metrics holds the series for Prometheus; docs/operations.md defines each.
+// metrics holds the series for Prometheus; docs/operations.md defines each. The values of labels come from small
+// sets that the code or the operator defines, never from a tenant, a session or a conversation.
 type metrics struct {
 	events map[events.Kind]prometheus.Counter // by kind, resolved once, since each event is counted
 	other  prometheus.Counter                 // events of unknown kinds
@@ -102,26 +85,26 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		}),
 		snapshots:     counter("snapshots_total", "Copies of ledger files put into the object store."),
 		snapshotBytes: counter("snapshot_bytes_total", "Bytes of those copies."),
-		ledgers:       gauges("ledgers", "Ledgers in memory, as of the last checkpoint.", labelPartition),
-		compactions:   counters("compactions_total", "Compactions published, by result: compacted, or the code of the reason why not.", labelReason, labelResult),
-		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
-		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
-		money:         counters("compaction_dollars_total", "Estimated US dollars, by kind: saved on calls until the next compaction, and lost in the provider's cache.", labelKind),
-		linesInUse:    counters("compaction_lines_in_use_total", "Lines that a summary took out of view, with identifiers that the agent used since it was requested, by result: kept in its message, or missing.", labelResult),
-		inUse:         counters("compaction_files_in_use_total", "Files that calls behind a hidden range use, and whose content it took out of view, by result: restored, or missing.", labelResult),
-		repeated:      counters("repeated_calls_total", "Calls of agents that repeat one whose result a compaction had taken out of view: reads of files, and runs of other tools.", labelKind),
-		recalls:       counters("recalls_total", "Requests for originals of sessions: turns, and searches for a text.", labelKind),
-		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
-		noted:         counters("noted_total", "Notes beside outcomes, about events that were taken.", labelCode),
+		ledgers:       gauges("ledgers", "Ledgers in memory, as of the last checkpoint.", "partition"),
+		compactions:   counters("compactions_total", "Compactions published, by result: compacted, or the code of the reason why not.", "reason", "result"),
+		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", "stage", "reason"),
+		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", "reason"),
+		money:         counters("compaction_dollars_total", "Estimated US dollars, by kind: saved on calls until the next compaction, and lost in the provider's cache.", "kind"),
+		linesInUse:    counters("compaction_lines_in_use_total", "Lines that a summary took out of view, with identifiers that the agent used since it was requested, by result: kept in its message, or missing.", "result"),
+		inUse:         counters("compaction_files_in_use_total", "Files that calls behind a hidden range use, and whose content it took out of view, by result: restored, or missing.", "result"),
+		repeated:      counters("repeated_calls_total", "Calls of agents that repeat one whose result a compaction had taken out of view: reads of files, and runs of other tools.", "kind"),
+		recalls:       counters("recalls_total", "Requests for originals of sessions: turns, and searches for a text.", "kind"),
+		rejected:      counters("rejected_total", "Events answered by session.rejected.", "code"),
+		noted:         counters("noted_total", "Notes beside outcomes, about events that were taken.", "code"),
 		invalid:       counter("invalid_histories_total", "Histories that were not valid for their provider, and were stored without messages: a defect."),
-		omitted:       counters("messages_omitted_total", "Compactions stored without their messages, by reason.", labelReason),
-		summaries:     counters("summaries_total", "Jobs that got their result: summary, or the failure.", labelLane, labelBy, labelResult),
-		attempts:      counters("model_attempts_total", "Calls of models for summaries: ok, or the kind of failure.", labelModel, labelResult),
-		modelTokens:   counters("model_tokens_total", "Tokens of calls of models for summaries.", labelModel, labelKind),
+		omitted:       counters("messages_omitted_total", "Compactions stored without their messages, by reason.", "reason"),
+		summaries:     counters("summaries_total", "Jobs that got their result: summary, or the failure.", "lane", "by", "result"),
+		attempts:      counters("model_attempts_total", "Calls of models for summaries: ok, or the kind of failure.", "model", "result"),
+		modelTokens:   counters("model_tokens_total", "Tokens of calls of models for summaries.", "model", "kind"),
 		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "summary_duration_seconds", Help: "Time from taking a job to its result in the log.", Buckets: prometheus.ExponentialBuckets(.005, 3, 10),
-		}, []string{labelLane}),
-		retries:      counters("retries_total", "Failures of a step that was tried again.", labelStep),
+		}, []string{"lane"}),
+		retries:      counters("retries_total", "Failures of a step that was tried again.", "step"),
 		fetched:      counter("events_read_by_sequence_total", "Events that two reads in a row did not bring, and that were read by their sequence."),
 		foreign:      counter("foreign_outcomes_total", "Messages in OUTCOMES that no worker committed, and that were skipped."),
 		failures:     counter("partition_failures_total", "Partitions that ended with an error."),
@@ -129,17 +112,17 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		failed:       gauge("partitions_failed", "Partitions that ended with an error, and that this worker opens again."),
 		partitions:   gauge("partitions", "Partitions of the log, with those that a growth is to make."),
 		unsplit:      gauge("partitions_unsplit", "Partitions that a growth of the log is still to split; 0 without one."),
-		lagEvents:    gauges("lag_events", "Events of a partition that waited behind the last one read.", labelPartition),
-		lagSeconds:   gauges("lag_seconds", "Age of the oldest event of a partition whose outcomes are not committed; 0 without one.", labelPartition),
-		jobs:         gauges("jobs_waiting", "Jobs of all partitions that no summarizer has taken.", labelLane),
-		streamBytes:  gauges("stream_bytes", "Bytes that a stream holds.", labelStream),
-		streamBounds: gauges("stream_max_bytes", "Bytes that a stream may hold; -1 without a bound.", labelStream),
+		lagEvents:    gauges("lag_events", "Events of a partition that waited behind the last one read.", "partition"),
+		lagSeconds:   gauges("lag_seconds", "Age of the oldest event of a partition whose outcomes are not committed; 0 without one.", "partition"),
+		jobs:         gauges("jobs_waiting", "Jobs of all partitions that no summarizer has taken.", "lane"),
+		streamBytes:  gauges("stream_bytes", "Bytes that a stream holds.", "stream"),
+		streamBounds: gauges("stream_max_bytes", "Bytes that a stream may hold; -1 without a bound.", "stream"),
 		diskFree:     gauge("disk_free_bytes", "Bytes free on the disk of the data directory."),
 		diskSize:     gauge("disk_size_bytes", "Bytes of the disk of the data directory."),
 		ready:        gauge("ready", "1 while /readyz reports ready."),
-		checks:       gauges("check_ok", "1 while a check of /readyz finds no problem.", labelCheck),
+		checks:       gauges("check_ok", "1 while a check of /readyz finds no problem.", "check"),
 	}
-	applied := counters("events_applied_total", "Events decided and applied in memory.", labelKind)
+	applied := counters("events_applied_total", "Events decided and applied in memory.", "kind")
 	m.events, m.other = map[events.Kind]prometheus.Counter{}, applied.WithLabelValues(otherLabel)
 	for _, k := range events.LogKinds {
 		m.events[k] = applied.WithLabelValues(string(k))
@@ -150,7 +133,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 	for _, c := range defects { // increase() ignores the first value of a series
 		m.rejected.WithLabelValues(codeLabel(c))
 	}
-	gauges("build_info", "Always 1; the label is the version of the program.", labelVersion).WithLabelValues(version).Set(1)
+	gauges("build_info", "Always 1; the label is the version of the program.", "version").WithLabelValues(version).Set(1)
 	return m
 }
 

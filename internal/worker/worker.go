@@ -204,14 +204,12 @@ func New(c Config) (*Worker, error) {
 		w.policies = policies.New(policies.Config{
 			JS: js, Lay: c.Policies, Present: w.parts.Compaction, Apply: w.parts.UseConfig,
 			MaxBytes: func() int { return connect.MaxPayload(c.Commit) },
-			Report: func(err error) {
-				observe.Call(c.Listener.Retrying, observe.Retrying{Partition: -1, Step: "follow policies", Err: err})
-			},
+			Report:   func(err error) { c.Listener.Retry(-1, "follow policies", err) },
 		})
 	}
-	w.spending = spending.New(spending.Config{JS: answers, Config: w.parts.Compaction, Report: func(err error) {
-		observe.Call(c.Listener.Retrying, observe.Retrying{Partition: -1, Step: "add up spending", Err: err})
-	}})
+	w.spending = spending.New(spending.Config{
+		JS: answers, Config: w.parts.Compaction, Report: func(err error) { c.Listener.Retry(-1, "add up spending", err) },
+	})
 	w.service = service.New(service.Config{
 		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts,
 		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, Spending: w.spending, Audit: log, WhatIf: c.WhatIf, Version: c.Version,
@@ -244,9 +242,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	unsubscribe := func() {}
 	defer func() { unsubscribe() }()
 	var f *fleet.Fleet
-	err := jsapi.AwaitServer(ctx, func(err error) {
-		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "join", Err: err})
-	}, func() error {
+	err := jsapi.AwaitServer(ctx, func(err error) { w.config.Listener.Retry(-1, "join", err) }, func() error {
 		unsubscribe() // ends the previous attempt
 		if w.policies != nil {
 			if err := w.policies.Start(ctx); err != nil {
@@ -310,6 +306,6 @@ func (w *Worker) Run(ctx context.Context) error {
 // ensureAudit creates the audit log before an operator needs it. Sessions do not depend on it.
 func (w *Worker) ensureAudit(ctx context.Context) {
 	if err := topology.EnsureAudit(ctx, w.js); err != nil && ctx.Err() == nil {
-		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "record", Err: err})
+		w.config.Listener.Retry(-1, "record", err)
 	}
 }

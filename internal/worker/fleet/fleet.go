@@ -221,7 +221,7 @@ func (f *Fleet) acquire(ctx context.Context, id int) bool {
 	lease, err := f.leases.Acquire(limited, id, coord.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {
 		if !errors.Is(err, coord.ErrHeld) && ctx.Err() == nil {
-			f.retrying(id, "acquire lease", err)
+			f.config.Listener.Retry(id, "acquire lease", err)
 		}
 		return !jsapi.Unreachable(err)
 	}
@@ -359,7 +359,7 @@ func (f *Fleet) bestEffort(partition int, step string, send func(context.Context
 		ctx, cancel := context.WithTimeout(f.stop.All, bestEffortTime)
 		defer cancel()
 		if err := send(ctx); err != nil {
-			f.retrying(partition, step, err)
+			f.config.Listener.Retry(partition, step, err)
 		}
 	}
 	if f.shutting {
@@ -380,14 +380,14 @@ func (f *Fleet) renewAll(ctx context.Context) {
 	defer asking.Wait()
 	asking.Go(func() {
 		if err := f.members.Heartbeat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // canceled by a stop
-			f.retrying(-1, "heartbeat", err)
+			f.config.Listener.Retry(-1, "heartbeat", err)
 		}
 	})
 	asking.Go(func() {
 		err := f.config.Partitions.Follow(ctx)
 		slow := jsapi.NoAnswer(err)
 		if err != nil && !errors.Is(err, context.Canceled) && (!slow || f.slowLook) { // canceled by a stop
-			f.retrying(-1, "follow the growth of the log", err)
+			f.config.Listener.Retry(-1, "follow the growth of the log", err)
 		}
 		f.slowLook = slow
 	})
@@ -407,7 +407,7 @@ func (f *Fleet) renew(ctx context.Context, id int, t *heldLease) {
 		t.stop(fmt.Errorf("%w: %w", partition.ErrReassigned, err))
 	}
 	if err != nil && !errors.Is(err, context.Canceled) { // canceled by a stop
-		f.retrying(id, "renew lease", err)
+		f.config.Listener.Retry(id, "renew lease", err)
 	}
 }
 
@@ -415,7 +415,7 @@ func (f *Fleet) renew(ctx context.Context, id int, t *heldLease) {
 func (f *Fleet) watchAgain(ctx context.Context) {
 	v, stop, err := watchMembership(ctx, f.members, f.leases, f.changed)
 	if err != nil {
-		f.retrying(-1, "watch the fleet", err)
+		f.config.Listener.Retry(-1, "watch the fleet", err)
 		return
 	}
 	f.unwatch()
@@ -447,8 +447,4 @@ func (f *Fleet) leave() error {
 		}
 	}
 	return failed
-}
-
-func (f *Fleet) retrying(partition int, step string, err error) {
-	observe.Call(f.config.Listener.Retrying, observe.Retrying{Partition: partition, Step: step, Err: err})
 }

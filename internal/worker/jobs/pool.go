@@ -82,7 +82,7 @@ func (p *Pool) lane(ctx context.Context, lane events.Lane) {
 	defer busy.Wait()
 	free := make(chan struct{}, laneTerms[lane].slots)
 	tenants := newShares(laneTerms[lane].share)
-	report := func(err error) { p.retrying("read jobs", err) }
+	report := func(err error) { p.Listener.Retry(-1, "read jobs", err) }
 	_ = retry.Every(lanePause).Do(ctx, report, func() error { // ends only with ctx
 		return p.consume(ctx, lane, free, tenants, busy.Go)
 	})
@@ -156,7 +156,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	defer stop()
 	d, err := readDelivery(m)
 	if err != nil {
-		p.retrying("read job", err)
+		p.Listener.Retry(-1, "read job", err)
 		p.ack("end job", m.Term()) // no worker can read it
 		return
 	}
@@ -244,7 +244,7 @@ func (p *Pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err e
 		pause = pauseBefore(later, d.maxWait(), d.number)
 		observe.Call(p.Listener.SummaryDelayed, observe.SummaryDelayed{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number, Pause: pause, Err: later.Err})
 	default:
-		p.retrying("summarize", err)
+		p.Listener.Retry(-1, "summarize", err)
 	}
 	p.ack("give job back", m.NakWithDelay(pause))
 }
@@ -438,7 +438,7 @@ func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, eras
 	}
 	taken, err := erase.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, erased)
 	if taken != nil {
-		p.retrying("publish summary", taken)
+		p.Listener.Retry(-1, "publish summary", taken)
 	}
 	if err == nil {
 		err = erase.Repeat(ctx, p.JS, d.address, d.job.ID, erased)
@@ -448,10 +448,6 @@ func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, eras
 
 func (p *Pool) ack(step string, err error) {
 	if err != nil {
-		p.retrying(step, err)
+		p.Listener.Retry(-1, step, err)
 	}
-}
-
-func (p *Pool) retrying(step string, err error) {
-	observe.Call(p.Listener.Retrying, observe.Retrying{Partition: -1, Step: step, Err: err})
 }

@@ -255,6 +255,11 @@ type Retrying struct {
 	Err       error
 }
 
+// Retry reports to Retrying that a step of a partition failed and is tried again; -1 is no partition.
+func (l *Listener) Retry(partition int, step string, err error) {
+	Call(l.Retrying, Retrying{Partition: partition, Step: step, Err: err})
+}
+
 // Tee returns a listener that calls all of ls, in order.
 func Tee(ls ...Listener) Listener {
 	var t Listener

@@ -327,6 +327,6 @@ func (set *Set) DropErasedFile(id int) {
 	}
 	set.slot(id).erasedElsewhere.Store(false)
 	if err != nil {
-		observe.Call(set.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "remove old file of erased session", Err: err})
+		set.config.Listener.Retry(id, "remove old file of erased session", err)
 	}
 }

@@ -204,9 +204,7 @@ func (s scope) retry(ctx context.Context, step string, op func() error) error {
 
 // retrying returns a func that reports the error of a step that is retried.
 func (s scope) retrying(step string) func(error) {
-	return func(err error) {
-		observe.Call(s.set.config.Listener.Retrying, observe.Retrying{Partition: s.ID, Step: step, Err: err})
-	}
+	return func(err error) { s.set.config.Listener.Retry(s.ID, step, err) }
 }
 
 // received records the time that an event waited in the log, and returns the trace for its outcomes.

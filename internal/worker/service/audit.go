@@ -59,7 +59,7 @@ func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) er
 	return orEnded(ctx, limit.Of(ctx).Idle(ctx, func() error {
 		err := s.config.Audit.Record(ctx, e, id)
 		if err != nil {
-			s.retrying(-1, "record", err)
+			s.config.Listener.Retry(-1, "record", err)
 			err = events.Refuse(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
 		}
 		return err

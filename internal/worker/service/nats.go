@@ -85,7 +85,7 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 		}
 	})
 	if err != nil {
-		s.retrying(id, "answer other workers", err)
+		s.config.Listener.Retry(id, "answer other workers", err)
 		return func() {}
 	}
 	return func() { _ = sub.Unsubscribe() }
@@ -213,7 +213,7 @@ func (s *Service) respond(reply string, data []byte, err error) {
 		m.Header = nats.Header{micro.ErrorHeader: {e.Message}, micro.ErrorCodeHeader: {string(e.Code)}}
 	}
 	if err := s.config.Read.PublishMsg(m); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		s.retrying(-1, "answer", err)
+		s.config.Listener.Retry(-1, "answer", err)
 	}
 }
 

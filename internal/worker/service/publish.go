@@ -273,7 +273,7 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 	})
 	switch api, refused := errors.AsType[*jetstream.APIError](err); {
 	case refused:
-		s.retrying(-1, "publish", err)
+		s.config.Listener.Retry(-1, "publish", err)
 		return 0, false, events.Refuse(events.CodeUnavailable, "the server stores no events now: "+api.Description, "Send the same event again in a moment.")
 	case err != nil:
 		return 0, false, events.Refuse(events.CodeUnavailable, "no acknowledgement came in time; the event may be stored", "Send the same event again, with the same id: it counts once.")

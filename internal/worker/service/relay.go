@@ -128,7 +128,7 @@ func (s *Service) refresh(ctx context.Context, id int, a events.Address) error {
 		return whyEnded(ctx)
 	}
 	if err != nil {
-		s.retrying(id, "read partitions", err)
+		s.config.Listener.Retry(id, "read partitions", err)
 	}
 	if err != nil || s.config.Partitions.Of(a) == id {
 		return ErrNotServed

@@ -299,13 +299,9 @@ func orEnded(ctx context.Context, err error) error {
 func (s *Service) refuse(err error) *events.ServiceError {
 	e := Refusal(err)
 	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
-		s.retrying(-1, "answer", err)
+		s.config.Listener.Retry(-1, "answer", err)
 	}
 	return e
-}
-
-func (s *Service) retrying(partition int, step string, err error) {
-	observe.Call(s.config.Listener.Retrying, observe.Retrying{Partition: partition, Step: step, Err: err})
 }
 
 // Refusal turns an error into the one that the caller receives.
