@@ -42,9 +42,6 @@ func readAISDK(d *Dialect, w *Reader) (Message, error) {
 // readAISDKPart reads the part at w. One of an unknown type is PartOther, and so is a call
 // that the provider carries out: its result is in the same message.
 func readAISDKPart(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	var kind, id, name, input, own, failed Raw
 	var text codec.Measured
 	var answer Part
@@ -84,9 +81,7 @@ func readAISDKPart(w *Reader, p *Part) {
 	})
 	switch string(codec.TextBytes(kind)) {
 	case "text":
-		if w.text(p, text) {
-			p.Kind = PartText
-		}
+		w.plain(p, text)
 	case "reasoning":
 		p.Kind = PartThinking
 		w.text(p, text)
@@ -152,9 +147,6 @@ func (w *Reader) aiSDKOutput(p *Part) {
 // readAISDKAnswer reads a part within the output of a tool-result. All that is neither text
 // nor unknown is media.
 func readAISDKAnswer(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	var kind Raw
 	var text codec.Measured
 	p.Raw = w.Object(func(key []byte) {
@@ -175,9 +167,7 @@ func readAISDKAnswer(w *Reader, p *Part) {
 	})
 	switch string(codec.TextBytes(kind)) {
 	case "text":
-		if w.text(p, text) {
-			p.Kind = PartText
-		}
+		w.plain(p, text)
 	case "media", "image-data", "image-url", "image-file-id", "file", "file-data", "file-url", "file-id":
 		p.Kind = PartImage
 	}
@@ -188,9 +178,6 @@ func appendAISDK(out Raw, m *Message) (Raw, error) {
 }
 
 func appendAISDKPart(out Raw, p *Part) (Raw, error) {
-	if p.Raw != nil && !p.Edited {
-		return append(out, p.Raw...), nil
-	}
 	switch p.Kind {
 	case PartText:
 		return codec.AppendWith(out, orObject(p.Raw, codec.Member{Name: "type", Value: Raw(`"text"`)}), "text", p.appendText)

@@ -25,9 +25,6 @@ func readAnthropic(d *Dialect, w *Reader) (Message, error) {
 // readAnthropicBlock reads the block at w. A block of unknown type, or of a
 // text that is no string, is PartOther.
 func readAnthropicBlock(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	var kind, id, name, input, answers, failed Raw
 	var text, thinking, content codec.Measured
 	var inner []Part
@@ -68,9 +65,7 @@ func readAnthropicBlock(w *Reader, p *Part) {
 	})
 	switch kind := string(codec.TextBytes(kind)); kind {
 	case "text":
-		if w.text(p, text) {
-			p.Kind = PartText
-		}
+		w.plain(p, text)
 		if cites {
 			p.Hosted.Kind = HostedCites
 		}

@@ -40,15 +40,10 @@ func foldMarks(parts []Part) []Part {
 
 // readBedrockBlock reads the block at w. One whose member is unknown is PartOther.
 func readBedrockBlock(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "text":
-			if w.text(p, w.Text()) {
-				p.Kind = PartText
-			}
+			w.plain(p, w.Text())
 		case "toolUse":
 			w.bedrockUse(p)
 		case "toolResult":
@@ -128,16 +123,11 @@ func (w *Reader) bedrockResult(p *Part) {
 
 // readBedrockAnswer reads a block within a toolResult.
 func readBedrockAnswer(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	var json Raw
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "text":
-			if w.text(p, w.Text()) {
-				p.Kind = PartText
-			}
+			w.plain(p, w.Text())
 		case "json":
 			json = w.data()
 		case "document":
@@ -204,17 +194,6 @@ const documentText = "(document)"
 func isDocument(p Part) bool { return p.Kind == PartImage && codec.Get(p.Raw, "document") != nil }
 
 func appendBedrockBlock(out Raw, p *Part) (Raw, error) {
-	out, err := appendUnmarked(out, p)
-	if err == nil && p.CacheMark != nil {
-		out = append(append(out, ','), p.CacheMark...)
-	}
-	return out, err
-}
-
-func appendUnmarked(out Raw, p *Part) (Raw, error) {
-	if p.Raw != nil && !p.Edited {
-		return append(out, p.Raw...), nil
-	}
 	switch p.Kind {
 	case PartText:
 		return codec.AppendWith(out, orObject(p.Raw), "text", p.appendText)

@@ -39,9 +39,6 @@ func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Pa
 // Anthropic's. A result within a result is PartOther: descending would cost a hostile event's depth times its
 // size.
 func readPlainBlock(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	var kind Raw
 	var text, refusal codec.Measured
 	p.Raw = w.Object(func(key []byte) {
@@ -63,9 +60,7 @@ func readPlainBlock(w *Reader, p *Part) {
 		text = refusal
 		fallthrough
 	case "text":
-		if w.text(p, text) {
-			p.Kind = PartText
-		}
+		w.plain(p, text)
 	case "document", "file":
 		p.Kind, p.Papers = PartImage, 1
 	case "image", "image_url", "input_audio":
@@ -235,8 +230,8 @@ func appendTexts(parts []Part, text func(string) Raw) (Raw, error) {
 	})
 }
 
-// appendBlock writes the block of a part as it came, with its text replaced, or
-// made by create. Text in place of a block without any, such as an image,
+// appendBlock writes the block of a part as it came with its text replaced, or one made by
+// create. Text in place of a block without any, such as an image,
 // becomes a text block. Of a call the arguments are replaced.
 func appendBlock(out Raw, p *Part, create func(Part) (Raw, error)) (Raw, error) {
 	name := "text"
@@ -244,8 +239,6 @@ func appendBlock(out Raw, p *Part, create func(Part) (Raw, error)) (Raw, error) 
 	case p.Raw == nil:
 		made, err := create(*p)
 		return append(out, made...), err
-	case !p.Edited:
-		return append(out, p.Raw...), nil
 	case p.Kind == PartCall:
 		return codec.AppendWith(out, p.Raw, "input", func(out Raw) (Raw, error) { return append(out, p.Args...), nil })
 	case p.Kind == PartThinking:
@@ -291,21 +284,27 @@ func (w *Reader) fields(member func(key []byte)) Raw {
 	return w.Object(member)
 }
 
-// blocks reads the value at w, an array of blocks; anything else has none.
+// blocks reads the value at w, an array of blocks; anything else has none. A block that is no object, or of a kind
+// that block does not know, is PartOther.
 func (w *Reader) blocks(parts []Part, block func(*Reader, *Part)) (Raw, []Part) {
 	if w.Kind() != '[' {
 		return w.Value(), nil
 	}
 	raw := w.Array(func() {
 		from := w.Position()
-		parts = append(parts, Part{})
-		block(w, &parts[len(parts)-1])
+		parts = append(parts, Part{Kind: PartOther})
+		if p := &parts[len(parts)-1]; w.Kind() == '{' {
+			block(w, p)
+		} else {
+			p.Raw = w.Value()
+		}
 		w.omitEmpty(from)
 	})
 	return raw, parts
 }
 
-// appendBlocks is the reverse of blocks.
+// appendBlocks is the reverse of blocks. It writes a block as it came, unless its part was edited; block writes the
+// others.
 func appendBlocks(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (Raw, error) {
 	out = append(out, '[')
 	for i := range parts {
@@ -313,8 +312,14 @@ func appendBlocks(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (R
 			out = append(out, ',')
 		}
 		var err error
-		if out, err = block(out, &parts[i]); err != nil {
+		p := &parts[i]
+		if p.Raw != nil && !p.Edited {
+			out = append(out, p.Raw...)
+		} else if out, err = block(out, p); err != nil {
 			return out, err
+		}
+		if p.CacheMark != nil {
+			out = append(append(out, ','), p.CacheMark...)
 		}
 	}
 	return append(out, ']'), nil

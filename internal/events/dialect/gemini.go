@@ -37,16 +37,11 @@ var codeExecution = Raw(`"code_execution"`)
 // never edited; of a call, which providers check for the signature alone, the arguments may
 // be cut when nothing else helps.
 func readGeminiPart(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	var signature, thought Raw
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "text":
-			if w.text(p, w.Text()) {
-				p.Kind = PartText
-			}
+			w.plain(p, w.Text())
 		case "thought":
 			thought = w.flag()
 		case "thoughtSignature", "thought_signature":
@@ -157,9 +152,6 @@ func appendGemini(out Raw, m *Message) (Raw, error) {
 const sentinel = "skip_thought_signature_validator"
 
 func appendGeminiPart(out Raw, p *Part) (Raw, error) {
-	if p.Raw != nil && !p.Edited {
-		return append(out, p.Raw...), nil
-	}
 	switch p.Kind {
 	case PartText:
 		return codec.AppendWith(out, orObject(p.Raw), "text", p.appendText)

@@ -38,6 +38,13 @@ func (w *Reader) text(p *Part, text codec.Measured) (ok bool) {
 	return ok
 }
 
+// plain makes a part with the text of a JSON string a PartText; any other value changes nothing.
+func (w *Reader) plain(p *Part, text codec.Measured) {
+	if w.text(p, text) {
+		p.Kind = PartText
+	}
+}
+
 // room is where the parts of a message go, and innerRoom those of a result, which are
 // joined: lists that are used again where messages are scanned.
 func (w *Reader) room() []Part {
@@ -174,15 +181,4 @@ func (w *Reader) complete(m Message, content bool) (Message, error) {
 		return m, ErrNoContent
 	}
 	return m, nil
-}
-
-// notBlock begins to read a block, as one of no known kind. It reads a value that is no object,
-// and reports that it did.
-func (w *Reader) notBlock(p *Part) bool {
-	p.Kind = PartOther
-	if w.Kind() == '{' {
-		return false
-	}
-	p.Raw = w.Value()
-	return true
 }

@@ -172,9 +172,6 @@ func (it *responsesItem) message(d *Dialect) (Message, error) {
 
 // readResponsesBlock reads a block of a message, of reasoning or of an output.
 func readResponsesBlock(w *Reader, p *Part) {
-	if w.notBlock(p) {
-		return
-	}
 	var kind Raw
 	var text, refusal codec.Measured
 	low := false
@@ -201,9 +198,7 @@ func readResponsesBlock(w *Reader, p *Part) {
 		text = refusal
 		fallthrough
 	case "input_text", "output_text", "text", "summary_text", "reasoning_text":
-		if w.text(p, text) {
-			p.Kind = PartText
-		}
+		w.plain(p, text)
 	case "input_file":
 		p.Kind, p.Papers = PartImage, 1
 	case "input_image", "input_audio", "computer_screenshot":
