@@ -49,20 +49,7 @@ func newMessage(k events.Kind, id string, payload []byte, config *settings) *mes
 }
 
 // wireTurn is a session.turn. The settings that it carries hold from then on.
-type wireTurn struct {
-	V            int          `json:"v"`
-	ID           string       `json:"id"`
-	Turn         int64        `json:"turn"`
-	Generation   int64        `json:"generation"`
-	ReplacesFrom int64        `json:"replaces_from,omitzero"`
-	Model        *Model       `json:"model,omitzero"`
-	Format       string       `json:"format,omitzero"`
-	System       events.Raw   `json:"system,omitzero"`
-	Tools        events.Raw   `json:"tools,omitzero"`
-	Policy       events.Raw   `json:"policy,omitzero"`
-	Messages     []events.Raw `json:"messages"`
-	Usage        events.Raw   `json:"usage,omitzero"`
-}
+type wireTurn = events.WireTurn[events.Raw]
 
 // Publish appends a turn, and returns when it is stored. A turn that no worker would
 // accept is an [*Error], and nothing is sent. After CodeUnacknowledged the turn still
@@ -103,7 +90,7 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 		}
 		s.view.retracted.add(retraction{unacknowledged, w.ReplacesFrom})
 	}
-	s.view.append(own{w.Turn, w.ID, t.Messages, w.Generation})
+	s.view.append(own{w.Number, w.ID, t.Messages, w.Generation})
 	s.format = s.dialect()
 	if w.Format != "" {
 		s.format = t.Format
@@ -115,23 +102,23 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 
 // compose numbers a turn.
 func (s *Session) compose(messages []events.Raw, usage events.Raw, from int64) *wireTurn {
-	w := &wireTurn{V: events.Version, ID: uuid.NewString(), Turn: s.view.last + 1, Generation: s.called, Messages: messages, Usage: usage}
+	w := &wireTurn{V: events.Version, Turn: events.Turn{ID: uuid.NewString(), Number: s.view.last + 1, Generation: s.called, Messages: messages}, Usage: usage}
 	if from == 0 && s.view.parked {
-		from = w.Turn
+		from = w.Number
 	}
 	if from > 0 {
-		w.Turn, w.ReplacesFrom = from, from
+		w.Number, w.ReplacesFrom = from, from
 	}
 	if s.sent != s.config {
 		c := s.config
-		w.Model, w.Format, w.System, w.Tools, w.Policy = c.Model, c.Format, c.System, c.Tools, c.Policy
+		w.Model, w.Format, w.System, w.Tools, w.Policy = (*events.Model)(c.Model), events.Format(c.Format), c.System, c.Tools, c.Policy
 	}
 	return w
 }
 
 // check decodes and validates a turn as a worker does.
 func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
-	if w.Turn > s.view.last+1 || w.Turn < 1 {
+	if w.Number > s.view.last+1 || w.Number < 1 {
 		return nil, nil, events.NewInvalid(events.CodeOutOfRange, "replaces_from", fmt.Sprintf("must be between 1 and %d", s.view.last+1))
 	}
 	payload, err := events.Marshal(w)

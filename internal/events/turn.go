@@ -69,6 +69,13 @@ type Turn struct {
 	Fork   *Fork   `json:"forked_from,omitzero"` // place where the session branched off, in its first turn; nil for none
 }
 
+// WireTurn is the payload of a session.turn, with a usage in the shape of a provider.
+type WireTurn[U any] struct {
+	V int `json:"v"`
+	Turn
+	Usage U `json:"usage,omitzero"`
+}
+
 // Expect is the base of a turn: the state that the session must have before it; otherwise the turn is
 // refused. Before the first turn its number is 0.
 type Expect struct {

@@ -67,17 +67,6 @@ func (a *agent) pause() time.Duration {
 	return time.Duration((Gaps.Draw(a.pace) + Gaps.Draw(a.pace)) * float64(time.Second))
 }
 
-type payload struct {
-	V          int           `json:"v"`
-	ID         string        `json:"id"`
-	Turn       int64         `json:"turn"`
-	Generation int64         `json:"generation"`
-	Model      *events.Model `json:"model,omitzero"`
-	Format     events.Format `json:"format"`
-	Messages   []events.Raw  `json:"messages"`
-	Usage      usage         `json:"usage"`
-}
-
 type usage struct {
 	Input  int `json:"input_tokens"`
 	Output int `json:"output_tokens"`
@@ -90,7 +79,7 @@ const bytesPerToken = 4
 // answer that calls a tool.
 func (a *agent) nextTurn() (id string, data []byte, err error) {
 	a.turn++
-	user := a.result()
+	user := message("user", block{Type: "tool_result", ToolUseID: a.call, Content: a.text()})
 	if a.turn == 1 {
 		user = message("user", block{Type: "text", Text: "Find out why the build fails, and cure it. " + a.text()})
 	}
@@ -102,10 +91,9 @@ func (a *agent) nextTurn() (id string, data []byte, err error) {
 	input := a.bytes + len(user)
 	a.own = append(a.own, ownTurn{a.turn, messages})
 	a.bytes = input + len(answer)
-	p := payload{
-		V: events.Version, ID: fmt.Sprintf("%s-%d", a.address, a.turn), Turn: a.turn, Generation: a.generation,
-		Format: a.format, Messages: messages, Usage: usage{1 + input/bytesPerToken, 1 + len(answer)/bytesPerToken},
-	}
+	p := events.WireTurn[usage]{V: events.Version, Usage: usage{1 + input/bytesPerToken, 1 + len(answer)/bytesPerToken}, Turn: events.Turn{
+		ID: fmt.Sprintf("%s-%d", a.address, a.turn), Number: a.turn, Generation: a.generation, Format: a.format, Messages: messages,
+	}}
 	if a.turn == 1 {
 		p.Model = &a.model
 	}
@@ -129,10 +117,6 @@ func message(role string, blocks ...block) events.Raw {
 		Content []block `json:"content"`
 	}{role, blocks})
 	return data
-}
-
-func (a *agent) result() events.Raw {
-	return message("user", block{Type: "tool_result", ToolUseID: a.call, Content: a.text()})
 }
 
 // answer reads one of some files again and again, or runs a command.

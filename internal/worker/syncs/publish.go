@@ -13,11 +13,7 @@ import (
 )
 
 // syncTurn is the event of a turn of a sync.
-type syncTurn struct {
-	V int `json:"v"`
-	events.Turn
-	Usage events.Raw `json:"usage,omitzero"`
-}
+type syncTurn = events.WireTurn[events.Raw]
 
 // syncedTurn describes a turn that a sync has published.
 type syncedTurn struct {
