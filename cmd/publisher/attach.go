@@ -15,7 +15,6 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
-	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
@@ -103,7 +102,7 @@ func readAttachment(path string, most int) (out events.AttachedFile, err error) 
 	if err != nil {
 		return out, fmt.Errorf("read %s: %w", path, err)
 	}
-	out = events.AttachedFile{Name: filepath.Base(path), Type: typeOf(path), Bytes: max(info.Size(), int64(len(data)))}
+	out = events.AttachedFile{Name: filepath.Base(path), Type: types[strings.ToLower(filepath.Ext(path))], Bytes: max(info.Size(), int64(len(data)))}
 	if text, ok := textOf(data, int64(len(data)) < out.Bytes); ok {
 		out.Text = &text
 	} else if out.Type == "" {
@@ -129,8 +128,6 @@ var types = map[string]string{
 	".zip": "archive", ".tar": "archive", ".gz": "archive", ".tgz": "archive", ".7z": "archive",
 }
 
-func typeOf(path string) string { return types[strings.ToLower(filepath.Ext(path))] }
-
 func writeAttached(w io.Writer, a events.Address, r *events.AttachResponse) error {
 	t := term.NewTable(w, term.Column{Name: "FILE", Min: 20}, term.Column{Name: "ACTION"}, term.Column{Name: "TOKENS", Right: true},
 		term.Column{Name: "WHOLE", Right: true}, term.Column{Name: "MODEL", Drop: 1})
@@ -140,12 +137,8 @@ func writeAttached(w io.Writer, a events.Address, r *events.AttachResponse) erro
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	known := ""
-	if !r.Known {
-		known = ", of which no turn was taken"
-	}
 	return term.Pairs(w,
-		"session", named.Show(a)+known,
+		"session", showKnown(a, r.Known),
 		"fits", r.Fits,
 		"level", r.Level,
 		"for files", fmt.Sprintf("%d tokens", r.FileBudget),

@@ -75,13 +75,17 @@ func (c *checkCmd) add(in *events.CheckRequest) error {
 	return nil
 }
 
-func writeCheck(w io.Writer, a events.Address, r *events.CheckResponse) error {
-	known := ""
-	if !r.Known {
-		known = ", of which no turn was taken"
+// showKnown is the address of a session for people.
+func showKnown(a events.Address, known bool) string {
+	if known {
+		return named.Show(a)
 	}
+	return named.Show(a) + ", of which no turn was taken"
+}
+
+func writeCheck(w io.Writer, a events.Address, r *events.CheckResponse) error {
 	return term.Pairs(w,
-		"session", named.Show(a)+known,
+		"session", showKnown(a, r.Known),
 		"fits", r.Fits,
 		"level", r.Level,
 		"room", fmt.Sprintf("%d tokens", r.Room),

@@ -50,7 +50,7 @@ func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 
 // rows prints each outcome as it comes, and at last the totals.
 func (c *watchCmd) rows(ctx context.Context, f *flags, received <-chan *nats.Msg) error {
-	screen, sums := f.screen(), newTotals()
+	screen, sums := f.screen(), &totals{began: time.Now(), sessions: map[events.Address]bool{}, kinds: map[string]int64{}}
 	var log *term.Log
 	if !f.JSON {
 		var err error
@@ -129,10 +129,6 @@ type totals struct {
 	sessions map[events.Address]bool
 	kinds    map[string]int64
 	saved    int64 // tokens, by compactions
-}
-
-func newTotals() *totals {
-	return &totals{began: time.Now(), sessions: map[events.Address]bool{}, kinds: map[string]int64{}}
 }
 
 func (t *totals) add(a events.Address, r *tableRow) {

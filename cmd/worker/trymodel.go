@@ -70,8 +70,10 @@ func (c *tryCmd) serve(ctx context.Context, listener net.Listener, worker *clien
 		Transport: &transport.Transport{
 			Fitter: client.NewFitter(client.FitterConfig{
 				Worker: worker, Wait: 5 * time.Second,
-				OnProblem:   func(n client.Note) { fmt.Fprintf(out, "problem: %s: %s\n", n.Code, n.Message) },
-				OnCompacted: func(_ string, s *client.Synced) { showCompacted(out, s) },
+				OnProblem: func(n client.Note) { fmt.Fprintf(out, "problem: %s: %s\n", n.Code, n.Message) },
+				OnCompacted: func(_ string, s *client.Synced) {
+					fmt.Fprintf(out, "compacted: generation %d, an estimated %d of %d tokens are used\n", s.Generation, s.Budget.EstimatedInput, s.Budget.AvailableInput)
+				},
 			}),
 			Session: "try", Config: client.Config{Model: client.Model{ContextWindow: int64(c.Window), MaxOutputTokens: int64(model.Output)}},
 		},
@@ -100,8 +102,4 @@ func (c *tryCmd) show(out io.Writer, call *fakemodel.Call) {
 		fmt.Fprintf(out, ": refused, %s", strings.Join(call.Refused, "; "))
 	}
 	fmt.Fprintln(out)
-}
-
-func showCompacted(out io.Writer, s *client.Synced) {
-	fmt.Fprintf(out, "compacted: generation %d, an estimated %d of %d tokens are used\n", s.Generation, s.Budget.EstimatedInput, s.Budget.AvailableInput)
 }

@@ -15,8 +15,6 @@ type Output struct {
 	Untouched bool
 }
 
-func (o *Output) made() bool { return o.From >= o.To }
-
 // group are outputs that take the place of one range, which no other group has.
 type group struct {
 	first, last int // of the outputs
@@ -56,7 +54,7 @@ func groupsOf(outputs []Output) []group {
 	out := make([]group, 0, len(outputs))
 	for i := range outputs {
 		o := &outputs[i]
-		g := group{first: i, last: i, from: o.From, to: o.To, made: o.made()}
+		g := group{first: i, last: i, from: o.From, to: o.To, made: o.From >= o.To}
 		if !g.made {
 			for j, before := range slices.Backward(out) {
 				if before.made {

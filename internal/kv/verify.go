@@ -22,7 +22,7 @@ type verified struct {
 // verify reads the whole file and returns an error if it cannot be trusted. It proves that the rows
 // are exactly those of the checkpoint at the file's position.
 func verify(file io.ReaderAt, size int64) (*verified, error) {
-	v := &verified{index: newIndex()}
+	v := &verified{index: index{seed: maphash.MakeSeed(), sessions: map[uint64]tally{}}}
 	if size == 0 {
 		return v, nil
 	}
@@ -135,10 +135,6 @@ func grown(n, partitions int) bool {
 type index struct {
 	seed     maphash.Seed
 	sessions map[uint64]tally
-}
-
-func newIndex() index {
-	return index{seed: maphash.MakeSeed(), sessions: map[uint64]tally{}}
 }
 
 func (i index) slot(prefix []byte) uint64 { return maphash.Bytes(i.seed, prefix) }

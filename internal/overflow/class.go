@@ -69,6 +69,3 @@ var classes = map[Class]classInfo{
 	ClassInvalid:   {advice: "the request has the wrong form; correct it"},
 	ClassUnknown:   {advice: "its text is unknown"},
 }
-
-// Overflow reports whether a shorter input repairs the refusal.
-func (c Class) Overflow() bool { return classes[c].overflow }

@@ -94,7 +94,7 @@ func (f Failure) byCounts() Failure {
 func (f Failure) filledByOutput() bool { return f.Limit > 0 && f.Limit-f.Output < f.Limit/minRoom }
 
 // Overflow reports whether a shorter input repairs the failure.
-func (f Failure) Overflow() bool { return f.Class.Overflow() }
+func (f Failure) Overflow() bool { return classes[f.Class].overflow }
 
 // Refuse returns nil for an overflow. Any other failure is an [*events.Invalid]
 // with [events.CodeNotOverflow], or the code of its class, whose text names the class and what

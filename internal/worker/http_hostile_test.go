@@ -126,7 +126,7 @@ func TestSlowBodies(t *testing.T) {
 			t.Errorf("a body that is read: %s", line)
 		}
 	}
-	if held := r.Worker.Limiter().Held(limit.Memory); held == 0 || held > 100*10*limit.PerByte {
+	if held := r.Worker.Service().Limiter().Held(limit.Memory); held == 0 || held > 100*10*limit.PerByte {
 		t.Errorf("%d bytes are held for 100 bodies of 10", held)
 	}
 	if got := statusOf(t, m, "GET", "/v1/sessions", http.Header{}); got != http.StatusOK {

@@ -227,9 +227,6 @@ func (w *Worker) Events() *agents.Hub { return w.hub }
 // Compaction returns the config in force.
 func (w *Worker) Compaction() *compaction.Config { return w.parts.Compaction() }
 
-// Limiter returns the limiter of requests.
-func (w *Worker) Limiter() *limit.Limiter { return w.config.Limiter }
-
 // Ready is closed when every partition of this worker's share is caught up and requests are
 // answered. It stays open if Run ends before that.
 func (w *Worker) Ready() <-chan struct{} { return w.caughtUp }

@@ -144,11 +144,10 @@ func (l *Lists) name(b []byte) string {
 	return s
 }
 
-// incomplete reports whether a message has a call or result without the id that pairs it.
-func incomplete(p Part) bool { return p.NoID }
-
 // Complete reports whether all calls and results of a message have the ids that pair them.
-func (m *Message) Complete() bool { return !slices.ContainsFunc(m.Parts, incomplete) }
+func (m *Message) Complete() bool {
+	return !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.NoID })
+}
 
 // role is what the dialect names so, "" for any other name.
 func (d *Dialect) role(name Raw) Role { return d.roles[string(codec.TextBytes(name))] }

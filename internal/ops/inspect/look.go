@@ -145,12 +145,9 @@ func snapshotOf(ctx context.Context, js jetstream.JetStream, id int) (*Snapshot,
 	return &Snapshot{Cursor: s.Marker.Cursor, Epoch: s.Marker.Epoch, Bytes: s.Bytes, Stored: s.Time}, nil
 }
 
-// path is the directory of a partition's ledgers.
-func path(ledgers string, id int) string { return filepath.Join(ledgers, fmt.Sprintf("p%d.db", id)) }
-
 // fileOf is nil where there is no file, or none that can be looked at.
 func fileOf(ledgers string, id int) *File {
-	at := path(ledgers, id)
+	at := filepath.Join(ledgers, fmt.Sprintf("p%d.db", id))
 	info, err := os.Stat(at)
 	if err != nil {
 		return nil

@@ -48,7 +48,6 @@ type codexPayload struct {
 
 // codex reads one rollout.
 type codex struct {
-	in  input
 	rec *recording
 	id  string
 
@@ -61,7 +60,7 @@ type codex struct {
 
 // parseCodex reads a rollout. Items are those of the Responses API, and go as they are.
 func parseCodex(in input, r io.Reader) []Session {
-	c := &codex{in: in, open: -1, rec: &recording{format: events.Responses}}
+	c := &codex{open: -1, rec: &recording{format: events.Responses}}
 	var all []codexLine
 	in.eachLine(r, func(n int, data []byte) error {
 		l, err := readCodex(n, data)

@@ -50,15 +50,12 @@ func (s *starting) flush() {
 	switch len(held) {
 	case 0:
 	case 1:
-		logAcquired(s.log, held[0])
+		e := held[0]
+		s.log.Info().Int(fieldPartition, e.Partition).Uint64(fieldEpoch, e.Epoch).Uint64(fieldCursor, uint64(e.Cursor)).
+			Uint64(fieldSnapshot, uint64(e.Snapshot)).Int(fieldEvents, e.Replayed).Int(fieldSessions, e.Sessions).Dur(fieldTook, e.Took).Msg("partition acquired")
 	default:
 		logAllAcquired(s.log, held)
 	}
-}
-
-func logAcquired(log zerolog.Logger, e PartitionAcquired) {
-	log.Info().Int(fieldPartition, e.Partition).Uint64(fieldEpoch, e.Epoch).Uint64(fieldCursor, uint64(e.Cursor)).
-		Uint64(fieldSnapshot, uint64(e.Snapshot)).Int(fieldEvents, e.Replayed).Int(fieldSessions, e.Sessions).Dur(fieldTook, e.Took).Msg("partition acquired")
 }
 
 // logAllAcquired logs the numbers of the partitions, the highest epoch, the sums, and the

@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker/audit"
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -91,7 +92,7 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 		config: c, js: js, Payloads: payload.NewRenderer(c.Texts, payloadsShare(c.Memory)), splitting: make(chan struct{}, 1),
 	}
 	set.install(c.Streams.Partitions)
-	set.snapshots = newSnapshots(set)
+	set.snapshots = &snapshots{set: set, store: snapshot.New(js), slot: make(chan struct{}, 1)}
 	set.Log = storelimit.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
 	set.Outcomes = storelimit.NewOutcomes(storelimit.Config{
 		JS: js, PerHour: c.OutcomeBytes, Partitions: set.Count, Assigned: set.share,

@@ -37,10 +37,6 @@ type snapshots struct {
 	slot  chan struct{} // one slot: held for one upload
 }
 
-func newSnapshots(set *Set) *snapshots {
-	return &snapshots{set: set, store: snapshot.New(set.js), slot: make(chan struct{}, 1)}
-}
-
 // run takes a snapshot of every partition with a new checkpoint, every SnapshotEvery until ctx
 // ends.
 func (s *snapshots) run(ctx context.Context) {

@@ -79,7 +79,6 @@ type state struct {
 	format     events.Format
 	settings   compaction.Settings
 	generation int64
-	through    int64 // last turn of the generation, 0 if unknown
 	budget     events.Budget
 	raised     bool // calls showed a larger window than that of the model
 	last       events.Through
@@ -116,7 +115,6 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address, after events.Awa
 		st.raised = l.WindowRaised()
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
-		st.through = l.GenerationThrough(st.generation)
 		st.retracted, st.branched = l.Retracted(), uint64(l.Branched())
 	})
 	return st, func(ctx context.Context) error {
