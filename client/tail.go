@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -81,10 +82,7 @@ func (t *tail) add(data []byte, seq uint64) error {
 		return nil //nolint:nilerr // it will be refused
 	}
 	next := t.view.last + 1
-	o := own{number: max(in.Number, in.ReplacesFrom), id: in.ID, messages: in.Messages, generation: in.Generation}
-	if o.number == 0 {
-		o.number = next
-	}
+	o := own{number: cmp.Or(max(in.Number, in.ReplacesFrom), next), id: in.ID, messages: in.Messages, generation: in.Generation}
 	format := t.dialect(in)
 	switch {
 	case !readable(format, in.Messages), in.ReplacesFrom > next, in.ReplacesFrom != 1 && t.format != "" && format != t.format:

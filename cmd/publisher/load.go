@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -48,14 +49,8 @@ func (c *loadCmd) Validate() error {
 
 // Run publishes the load and prints the report.
 func (c *loadCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
-	name := c.Name
-	if name == "" {
-		name = "load-" + uuid.NewString()[:8]
-	}
-	turns := c.Sessions * c.Turns
-	if turns == 0 {
-		turns = -1 // the bar shows how many there were
-	}
+	name := cmp.Or(c.Name, "load-"+uuid.NewString()[:8])
+	turns := cmp.Or(c.Sessions*c.Turns, -1) // -1: the bar shows how many there were
 	bar := term.NewBar(os.Stderr, "turns", int64(turns), true)
 	defer bar.Done()
 	report, err := replay.Load(ctx, replay.LoadConfig{

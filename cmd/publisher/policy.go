@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,11 +132,7 @@ func (*revisionsCmd) Run(ctx context.Context, f *flags) error {
 	return f.show(out, func(w io.Writer) error {
 		t := term.NewTable(w, term.Column{Name: "SET"}, term.Column{Name: "REVISION"})
 		for _, r := range out.Revisions {
-			hash := r.Hash
-			if hash == "" {
-				hash = "removed"
-			}
-			t.Row(time.UnixMilli(r.Time).UTC().Format(time.DateTime), hash)
+			t.Row(time.UnixMilli(r.Time).UTC().Format(time.DateTime), cmp.Or(r.Hash, "removed"))
 		}
 		return t.Flush()
 	})

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -251,9 +252,7 @@ func (l *Ledger) cutsFrom(from, last int64) bool {
 	if !p.Prune.Enabled || !p.ToolOutput.OnArrival() {
 		return false
 	}
-	if from == 0 {
-		from = last + 1
-	}
+	from = cmp.Or(from, last+1)
 	at := l.entries.search(events.Position{Turn: from})
 	for ; at < l.entries.n; at++ {
 		if p.ToolOutput.Exceeds(l.entries.at(at)) {

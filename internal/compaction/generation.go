@@ -222,10 +222,7 @@ func (l *Ledger) Settings() Settings {
 // viewOf is the view of entries under a generation, with the rendering options of the session.
 func (l *Ledger) viewOf(entries []measure.Entry, generation int64) *render.View {
 	demands := traits.DemandsOf(l.format, measure.Provider(l.model.Provider), l.model.Name)
-	through := l.GenerationThrough(generation)
-	if through == 0 { // it is being made
-		through = math.MaxInt64
-	}
+	through := cmp.Or(l.GenerationThrough(generation), math.MaxInt64) // 0: it is being made
 	originals := render.ByPlace
 	if l.cache.policy.NamesHashes() {
 		originals = render.ByHash

@@ -163,12 +163,7 @@ func ValidEventID(s string) bool {
 
 // hasControl reports whether a name holds control characters of ASCII.
 func hasControl(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] == 0x7f {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // Input returns the subject an event is published on.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -72,13 +73,10 @@ func writeError(path string, err error) error {
 }
 
 func isFull(err error) bool {
-	for _, no := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+	return slices.ContainsFunc([]syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}, func(no syscall.Errno) bool {
 		// bbolt formats the error of growing the file with %s, which hides it from errors.Is.
-		if errors.Is(err, no) || strings.HasSuffix(err.Error(), no.Error()) {
-			return true
-		}
-	}
-	return false
+		return errors.Is(err, no) || strings.HasSuffix(err.Error(), no.Error())
+	})
 }
 
 // panicError holds the value of a panic of bbolt, or the fault of an unreadable page.

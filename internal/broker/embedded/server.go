@@ -210,10 +210,7 @@ func splitListen(listen string) (host string, port int, err error) {
 	if err != nil || port < -1 || port > 65535 {
 		return "", 0, fmt.Errorf("listen on %q: port is not -1 to 65535", listen)
 	}
-	if port == 0 {
-		port = -1 // 0 means 4222 to the server
-	}
-	return cmp.Or(host, "127.0.0.1"), port, nil
+	return cmp.Or(host, "127.0.0.1"), cmp.Or(port, -1), nil // 0 means 4222 to the server
 }
 
 const lockName = "compactd.lock"

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"slices"
 	"strings"
 
 	"compactd/internal/events"
@@ -14,12 +15,7 @@ type Patterns []string
 // linear in the text.
 func (p Patterns) Match(text string) bool {
 	text = strings.TrimSpace(text)
-	for _, pattern := range p {
-		if matches(pattern, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(pattern string) bool { return matches(pattern, text) })
 }
 
 // matches finds the pieces between the stars from the left: the first match leaves the most for the others.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -173,9 +174,7 @@ func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error
 	if out.Limits != p.Limits {
 		out.Limits, ignored = p.Limits, append(ignored, "limits")
 	}
-	if out.MaxEntries == 0 { // a session cannot lift the bound
-		out.MaxEntries = p.MaxEntries
-	}
+	out.MaxEntries = cmp.Or(out.MaxEntries, p.MaxEntries) // a session cannot lift the bound
 	if err := out.Validate(); err != nil {
 		differ := p.differences(&sent)
 		if fit(&sent); len(ignored) > 0 && sent.valid() {

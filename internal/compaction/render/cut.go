@@ -53,9 +53,7 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	if l.Keep == measure.KeepHead {
 		text = strings.TrimLeft(text, "\r\n") // the first line of a failure is not empty
 	}
-	if l.MaxLines == 0 {
-		l.MaxLines = math.MaxInt64
-	}
+	l.MaxLines = cmp.Or(l.MaxLines, math.MaxInt64)
 	most += measure.CeilDiv(notice, measure.PlainUnits)
 	weigh := func(s string) (units, base int64) {
 		units, base = measure.Weigh(s)

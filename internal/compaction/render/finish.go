@@ -115,12 +115,12 @@ func (r *renderer) unmark() {
 // reason gives calls without reasoning a blank one if other messages of the agent have reasoning: then its
 // model thinks, and the provider refuses such calls. See [traits.Demands].
 func (r *renderer) reason() {
-	if !r.view.Demands.Reasons || !slices.ContainsFunc(r.out, func(m message) bool { return m.first.Turn > 0 && hasMember(m.raw, reasoningContent) }) {
+	if !r.view.Demands.Reasons || !slices.ContainsFunc(r.out, func(m message) bool { return m.first.Turn > 0 && codec.Get(m.raw, reasoningContent) != nil }) {
 		return
 	}
 	for i := range r.out {
 		m := &r.out[i]
-		if m.role != measure.RoleAssistant || !m.calls || m.raw == nil || hasMember(m.raw, reasoningContent) {
+		if m.role != measure.RoleAssistant || !m.calls || m.raw == nil || codec.Get(m.raw, reasoningContent) != nil {
 			continue
 		}
 		if raw, err := codec.WithMember(m.raw, reasoningContent, codec.Quote(" ")); err == nil {
@@ -128,15 +128,6 @@ func (r *renderer) reason() {
 			r.note(events.OpReason, m)
 		}
 	}
-}
-
-func hasMember(raw events.Raw, name string) bool {
-	for key := range events.Members(raw) {
-		if key == name {
-			return true
-		}
-	}
-	return false
 }
 
 // close adds a user's line after the assistant's words if the last original message is not the assistant's:

@@ -256,14 +256,12 @@ func pagesOf(b []byte) (most int) {
 		}
 		rest = rest[i+len("obj"):]
 		object := rest
-		if end := bytes.Index(rest, []byte("endobj")); end >= 0 {
-			object, rest = rest[:end], rest[end+len("endobj"):]
+		if before, after, found := bytes.Cut(rest, []byte("endobj")); found {
+			object, rest = before, after
 		}
-		if end := bytes.Index(object, []byte("stream")); end >= 0 {
-			object = object[:end]
-		}
-		if count := bytes.Index(object, []byte("/Count")); count >= 0 && bytes.Contains(object, []byte("/Kids")) {
-			most = max(most, number(object[count+len("/Count"):]))
+		object, _, _ = bytes.Cut(object, []byte("stream"))
+		if _, count, found := bytes.Cut(object, []byte("/Count")); found && bytes.Contains(object, []byte("/Kids")) {
+			most = max(most, number(count))
 		}
 	}
 }

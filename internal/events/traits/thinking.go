@@ -1,6 +1,7 @@
 package traits
 
 import (
+	"slices"
 	"strings"
 
 	"compactd/internal/events/models"
@@ -70,12 +71,8 @@ func Thinking(provider, model string) Binding {
 
 // isClaude reports whether the name of a model, in lower case, is one of Anthropic's.
 func isClaude(model string) bool {
-	for _, family := range []string{"claude", "fable", "mythos", "opus", "sonnet", "haiku"} {
-		if strings.Contains(model, family) {
-			return true
-		}
-	}
-	return false
+	families := []string{"claude", "fable", "mythos", "opus", "sonnet", "haiku"}
+	return slices.ContainsFunc(families, func(family string) bool { return strings.Contains(model, family) })
 }
 
 // mayBeClaude reports whether a model is or may be one of Anthropic's, wherever it is served.

@@ -1,6 +1,7 @@
 package traits
 
 import (
+	"slices"
 	"strings"
 
 	"compactd/internal/events/models"
@@ -28,10 +29,5 @@ func HidesThinking(model string) bool {
 		return ok && !firstThinking.after(v)
 	}
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	for _, family := range thinkers[models.Maker(name)] {
-		if strings.HasPrefix(name, family) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(thinkers[models.Maker(name)], func(family string) bool { return strings.HasPrefix(name, family) })
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -112,10 +113,7 @@ func (f *claudeFile) name(key string) string {
 	if key == f.order[0] {
 		return f.in.stem
 	}
-	if key == "" {
-		key = "main"
-	}
-	return f.in.stem + "-" + key
+	return f.in.stem + "-" + cmp.Or(key, "main")
 }
 
 // claudeChain is one conversation.

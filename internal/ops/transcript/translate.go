@@ -115,9 +115,7 @@ func (t *Translator) parts(in *events.Message) events.Message {
 			thought = nil
 		case events.PartResult:
 			made.CallID = cmp.Or(t.ids[p.CallID], t.taken(p.CallID))
-			if made.Tool == "" {
-				made.Tool = t.tools[p.CallID]
-			}
+			made.Tool = cmp.Or(made.Tool, t.tools[p.CallID])
 		case events.PartThinking:
 			if made = t.thought(made.Text); made.Raw == nil {
 				continue

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"bytes"
+	"cmp"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -14,7 +15,6 @@ type ruler struct {
 	table   measure.PriceTable
 
 	rate      measure.Rate
-	window    measure.Tokens
 	available measure.Tokens // for a call: the window, less the room for an answer that the agent requests
 	system    measure.Tokens
 	tools     measure.Tokens
@@ -58,12 +58,8 @@ func (r *ruler) differs(i int, raw events.Raw) bool {
 }
 
 func (r *ruler) model(m *events.Model) {
-	window := measure.Tokens(m.ContextWindow)
-	if window == 0 {
-		window = r.windows.Window(m.Provider, m.Name)
-	}
+	window := cmp.Or(measure.Tokens(m.ContextWindow), r.windows.Window(m.Provider, m.Name))
 	r.rate = measure.RateOf(measure.Profiles["default"], m.Provider, m.Name)
-	r.window = window
 	r.available = window - measure.Tokens(m.MaxOutputTokens)
 	r.name = m.Name
 	r.prices, r.priced = r.table.Of(m.Name)

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -136,10 +137,7 @@ func (w *simulation) simulate(k events.Kind, now int64, data []byte) *Event {
 
 // take lets the policy decide an event, and counts what it emits.
 func (w *simulation) take(e *Event) error {
-	config := w.config
-	if config == nil {
-		config = e.Config
-	}
+	config := cmp.Or(w.config, e.Config)
 	turns, generation := w.own.ledger.LastTurn(), w.own.ledger.Generation()
 	outs := w.own.decide(e, config)
 	w.sum.Rereads, w.sum.Reruns = w.own.again.Rereads, w.own.again.Reruns
@@ -192,10 +190,7 @@ func (w *simulation) turn(e *Event, before int64, outs []compaction.Outcome) err
 	if err != nil { // rejected
 		return w.receive(e, outs)
 	}
-	number := max(in.Number, in.ReplacesFrom)
-	if number == 0 {
-		number = before + 1
-	}
+	number := cmp.Or(max(in.Number, in.ReplacesFrom), before+1)
 	w.remember(number, in.ReplacesFrom, w.own.texts[e.Seq])
 	after := w.own.ledger.LastTurn()
 	if in.ReplacesFrom == 0 && after == before { // parked, refused, or there already

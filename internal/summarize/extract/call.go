@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -126,9 +127,7 @@ func readTasks(value events.Raw) []task {
 			s, _ := events.Text(v)
 			switch toolcall.PlainName(name) {
 			case "content", "description", "step", "subject", "task", "text", "title":
-				if t.text == "" {
-					t.text = s
-				}
+				t.text = cmp.Or(t.text, s)
 			case "status", "state":
 				s = toolcall.PlainName(s)
 				t.done = slices.Contains([]string{"canceled", "cancelled", "closed", "complete", "completed", "done"}, s)

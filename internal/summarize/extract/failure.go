@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"strings"
 
 	"compactd/internal/events"
@@ -28,9 +29,7 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 		if l == "" {
 			continue
 		}
-		if first == "" {
-			first = l
-		}
+		first = cmp.Or(first, l)
 		switch errorLine(l) {
 		case decisive:
 			decisiveLine, bad = l, true

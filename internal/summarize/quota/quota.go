@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -64,9 +65,7 @@ func (q *Quota) Guard(m model.Model) model.Model {
 
 // of returns a tenant; one without a name has an account too.
 func (q *Quota) of(name string) *tenant {
-	if name == "" {
-		name = events.Unknown
-	}
+	name = cmp.Or(name, events.Unknown)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.owners.of(name)

@@ -178,10 +178,7 @@ func (s *shapes) has(w string) bool {
 	if w == "" || s.words[w] {
 		return w != ""
 	}
-	for _, a := range s.affixes {
-		if len(w) > len(a[0])+len(a[1]) && strings.HasPrefix(w, a[0]) && strings.HasSuffix(w, a[1]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.affixes, func(a [2]string) bool {
+		return len(w) > len(a[0])+len(a[1]) && strings.HasPrefix(w, a[0]) && strings.HasSuffix(w, a[1])
+	})
 }

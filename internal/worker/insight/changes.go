@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/summarize/snippet"
 )
 
 // maxText limits the text of a message in a row, in bytes.
@@ -87,7 +87,7 @@ func (p *pairing) show(s *render.Sourced, c *events.Change) (text string, role e
 	} else {
 		text, role, tokens = Text(&m), m.Role, p.count(m)
 	}
-	short := Cut(text, maxText)
+	short := snippet.Head(text, maxText)
 	c.Cut = c.Cut || len(short) < len(text)
 	return short, role, tokens
 }
@@ -127,17 +127,6 @@ func partText(p *events.Part) string {
 		return "(image)"
 	}
 	return p.Text
-}
-
-// Cut returns the beginning of a text, with at most most bytes.
-func Cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }
 
 // Pages returns the first rows of pages of about limit bytes; the first is 0.

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/summarize/snippet"
 )
 
 const (
@@ -54,7 +55,7 @@ func (xr *Xray) part(m *events.Message, p *events.Part, at events.Position) {
 	}
 	xr.sum(n, tokens, 1)
 	xr.largest = append(xr.largest, events.XrayEntry{
-		Kind: n.kind, Name: n.tool, Turn: at.Turn, Index: at.Index, Tokens: tokens, Excerpt: Cut(strings.TrimSpace(partText(p)), excerptBytes),
+		Kind: n.kind, Name: n.tool, Turn: at.Turn, Index: at.Index, Tokens: tokens, Excerpt: snippet.Head(strings.TrimSpace(partText(p)), excerptBytes),
 	})
 	if len(xr.largest) > 2*maxLargest {
 		xr.cut()
@@ -92,12 +93,8 @@ func (xr *Xray) nameOf(m *events.Message, p *events.Part) name {
 
 // isPlaceholder reports whether a text is a placeholder of a compaction.
 func isPlaceholder(text string) bool {
-	for _, begin := range []string{measure.ClearText, measure.ClearOldText, measure.TruncateText} {
-		if strings.HasPrefix(text, begin) {
-			return true
-		}
-	}
-	return false
+	begins := []string{measure.ClearText, measure.ClearOldText, measure.TruncateText}
+	return slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(text, begin) })
 }
 
 func (xr *Xray) sum(n name, tokens, count int64) {

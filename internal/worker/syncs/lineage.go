@@ -1,6 +1,7 @@
 package syncs
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -126,9 +127,7 @@ func (r *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 	in := *r.in
 	in.Session, in.Branch, in.Fork, in.Refused = r.address.Session, r.branchName(st, at), fork, r.pending
 	in.Format = r.format
-	if in.Model == nil { // a branch begins with the model of the session
-		in.Model = &st.settings.Model
-	}
+	in.Model = cmp.Or(in.Model, &st.settings.Model) // a branch begins with the model of the session
 	if in.Policy == nil {
 		in.Policy = st.settings.Policy
 	}
