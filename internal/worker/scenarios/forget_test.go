@@ -78,28 +78,30 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// eraseSession publishes session.forget, and waits until the erasure is published.
-func eraseSession(env *workertest.Env, session string) (events.Forgotten, events.Erased) {
+// eraseSession publishes session.forget, and waits until the erasure is published. A late summary is erased by an event
+// of its own, whose answers are passed over.
+func eraseSession(env *workertest.Env, session string) (f events.Forgotten, e events.Erased) {
 	env.T.Helper()
-	received := make(chan *nats.Msg, 10)
 	a := events.Address{Tenant: "default", Session: session}
-	for _, k := range []events.Kind{events.KindForgotten, events.KindErased} {
+	answers, confirmations := make(chan *nats.Msg, 10), make(chan *nats.Msg, 10)
+	for k, received := range map[events.Kind]chan *nats.Msg{events.KindForgotten: answers, events.KindErased: confirmations} {
 		if _, err := env.Conn.ChanSubscribe(events.Published(k, a), received); err != nil {
 			env.T.Fatal(err)
 		}
 	}
 	seq := env.Publish(events.KindForget, session, []byte(`{"v":1,"id":"erase-1"}`))
-	first, second := workertest.Next(env.T, received, "answer"), workertest.Next(env.T, received, "confirmation")
-	var f events.Forgotten
-	var e events.Erased
-	if err := events.Unmarshal(first.Data, &f); err != nil {
-		env.T.Fatal(err)
+	for f.Seq < seq {
+		if err := events.Unmarshal(workertest.Next(env.T, answers, "answer").Data, &f); err != nil {
+			env.T.Fatal(err)
+		}
 	}
-	if err := events.Unmarshal(second.Data, &e); err != nil {
-		env.T.Fatal(err)
+	for e.Seq < seq {
+		if err := events.Unmarshal(workertest.Next(env.T, confirmations, "confirmation").Data, &e); err != nil {
+			env.T.Fatal(err)
+		}
 	}
 	if f.Seq != seq || e.Seq != seq || f.CausedBy.ID != "erase-1" {
-		env.T.Errorf("session.forget at %d was answered by %s and %s", seq, first.Data, second.Data)
+		env.T.Errorf("session.forget at %d was answered by %+v and %+v", seq, f, e)
 	}
 	return f, e
 }
