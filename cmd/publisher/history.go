@@ -135,7 +135,7 @@ func how(e *events.HistoryEntry) string {
 	return text
 }
 
-// causes name the events that lead to a compaction, by its reason; a turn else.
+// causes maps the reason of a compaction to the kind of the event that led to it; other reasons: a turn.
 var causes = map[events.Reason]events.Kind{
 	events.ReasonBackground: events.KindSummary, events.ReasonManual: events.KindCompact, events.ReasonOverflow: events.KindOverflow,
 	events.ReasonRewind: events.KindRewind, events.ReasonIdle: events.KindIdle,

@@ -25,7 +25,7 @@ type Overflow struct {
 	// Unrecorded is our estimate of the input of a call with a history that the session does not have: it
 	// shows only the window. 0 for the session's own history.
 	Unrecorded measure.Tokens
-	// Refused is the reason why it is no overflow, nil if it is one.
+	// Refused is why the refusal is another error; nil for an overflow.
 	Refused error
 }
 

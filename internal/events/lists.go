@@ -350,7 +350,7 @@ func (r *OutcomeRequest) read(env *envelope) {
 // EventResponse answers an event that was published over HTTP, and that is stored.
 type EventResponse struct {
 	V   int    `json:"v"`
-	ID  string `json:"id"`  // of the event: of the request, or a new one
+	ID  string `json:"id"`  // of the event: that of the request, else a new one
 	Seq uint64 `json:"seq"` // of the event in the log
 	// Duplicate: the same event was stored before, under Seq.
 	Duplicate bool `json:"duplicate,omitzero"`

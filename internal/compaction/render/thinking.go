@@ -28,7 +28,7 @@ func (t *Thinking) drops(e *measure.Entry) bool {
 		!slices.ContainsFunc(t.Loops, func(l Loop) bool { return l.has(e.Position()) })
 }
 
-// keeps reports whether a turn was made under the history.
+// keeps reports whether a turn was made with this history.
 func (t *Thinking) keeps(turn uint32) bool {
 	i := sort.Search(len(t.Kept), func(i int) bool { return turn <= t.Kept[i].To })
 	return i < len(t.Kept) && t.Kept[i].From <= turn

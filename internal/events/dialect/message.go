@@ -47,7 +47,7 @@ type Part struct {
 	Media     media.Shape // of an image or document, or of those inside a result together
 	Papers    int         // how many of them are documents: 1 for a document
 	NoID      bool        // a call or result without the id that its dialect requires
-	Locked    bool        // its content cannot be another: a signature covers it, or it has no form for a text
+	Locked    bool        // its content must not change: a signature covers it, or it has no form for a text
 	Aside     bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
 	CacheMark Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
 	Other     Raw         // of a call or result made by compactd: the block of its counterpart

@@ -33,15 +33,15 @@ var makers = []struct{ word, maker string }{
 	{"nemotron", "nvidia"},
 }
 
-// Maker is who made a model, as the provider of that name, "" where the name of the model
-// does not show it. Who serves the model does not count.
+// Maker returns who made a model, not who hosts it, by the name of the maker's own provider; "" if the
+// name of the model does not show it.
 func Maker(model string) string {
 	maker, _ := find(strings.ToLower(model))
 	return maker
 }
 
-// Canonical is the name of a model as its maker has it: without what a gateway, a region or
-// an account puts in front, and with the signs of the maker. A model whose maker is unknown
+// Canonical returns the name that its maker gave a model: without the prefixes of gateways, regions and
+// accounts, and with the punctuation of the maker. A model whose maker is unknown
 // keeps its name.
 func Canonical(model string) string {
 	name := strings.ToLower(model)

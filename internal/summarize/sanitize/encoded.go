@@ -229,7 +229,7 @@ func (h *hidden) lists() {
 	h.f.work += len(s)
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < '0' || c > '9' || i > 0 && wordClass.has(s[i-1]) {
-			continue // the numbers of letters and signs begin with a digit
+			continue // the code of a printable character begins with a digit, in decimal and in hexadecimal
 		}
 		if text, end := dump(s, i); len(text) >= minBytes {
 			h.add(text, span{i, end})

@@ -55,7 +55,7 @@ func (w *Streams) Connect() *nats.Conn {
 	return nc
 }
 
-// Claim is one of partition 1, by an owner. It counts why attempts failed.
+// Claim claims partition 1 for an owner. It counts failed attempts by their cause.
 func (w *Streams) Claim(owner string) commit.Claim {
 	return commit.Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: time.Second, OnRetry: func(err error) {
 		w.mu.Lock()

@@ -83,7 +83,7 @@ func (f *follower) takeOver(w http.ResponseWriter, upTo uint64) error {
 		f.hub.cut(f)
 		return fmt.Errorf("take over the connection: %w", err)
 	}
-	if f.hub.start(f, conn) { // false: it was revoked, or the worker stops
+	if f.hub.start(f, conn) { // start fails after a revocation, and while the worker stops
 		go f.begin(upTo, origin)
 	}
 	return nil

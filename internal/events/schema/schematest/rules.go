@@ -133,7 +133,7 @@ func noneOr(low, high float64) func(*jsonschema.Schema) {
 	}
 }
 
-// onBase: only a turn that names its base or where it branched off may have the version of one.
+// onBase: a version above 1 requires the base of the turn, or the place where it branched off.
 func onBase(s *jsonschema.Schema) {
 	first := float64(events.Version)
 	s.AnyOf = []*jsonschema.Schema{{Properties: map[string]*jsonschema.Schema{"v": {Maximum: &first}}}}
