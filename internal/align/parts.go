@@ -7,15 +7,15 @@ import (
 	"compactd/internal/events"
 )
 
-// Output is a sent message and its sources, the caller's messages from ≤ i < to; none if both are the same.
-// Untouched: it is that one message unchanged.
+// Output is a sent message and its sources, the caller's messages From ≤ i < To; if both are equal it has no
+// source. Untouched: it is its one source, unchanged.
 type Output struct {
 	Raw       events.Raw
 	From, To  int
 	Untouched bool
 }
 
-// group are outputs that take the place of one range, which no other group has.
+// group is a run of outputs that replace one range of messages, which no other group replaces.
 type group struct {
 	first, last int // of the outputs
 	from, to    int

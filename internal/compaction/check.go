@@ -19,7 +19,7 @@ type Stats struct {
 	Through    events.Through
 	Parked     int
 	Prepared   bool             // a summary is ready
-	Waiting    bool             // one was requested
+	Waiting    bool             // a summary was requested
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
 	Unknown    string           // why the window of the model is a guess, "" if it is not
@@ -61,7 +61,7 @@ type Overview struct {
 	Growth     measure.Tokens // mean of the last turns
 	TurnsLeft  int64          // turns of that growth that fit below the trigger, [maxTurnsAhead] at most
 	Prepared   bool           // a summary is ready
-	Waiting    bool           // one was requested
+	Waiting    bool           // a summary was requested
 	Reason     events.Reason  // of the newest generation, "" if unknown
 	Saved      measure.Tokens // by compactions, less the tokens that rewinds brought back
 }

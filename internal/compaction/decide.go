@@ -112,7 +112,7 @@ func (d *decision) turn(l, next *Ledger, t *Turn) {
 	d.budget(l, next, next.cutsFrom(max(t.from, 0), l.LastTurn()))
 	d.age(l, next)
 	d.emitNotes(next)
-	if next.job == nil || slices.ContainsFunc(d.outs, isJob) { // it waited too long
+	if next.job == nil || slices.ContainsFunc(d.outs, isJob) { // the job waited too long
 		d.abort(l, next)
 	}
 	next.generations, next.cache.visible, next.usage = generations, visible, usage // the outcomes are not carried out yet

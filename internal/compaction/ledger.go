@@ -154,7 +154,7 @@ func (l *Ledger) Chain() []events.Link {
 	return out
 }
 
-// base is the digest and the number of messages of the session after its last turn.
+// base returns the digest of the session after its last turn, and its number of messages.
 func (l *Ledger) base() (whole events.Digest, messages uint32) {
 	if n := len(l.turns); n > 0 {
 		return l.turns[n-1].whole, l.turns[n-1].end

@@ -23,18 +23,18 @@ func objects() int64 {
 	return int64(s[0].Value.Uint64())
 }
 
-// reliefStep is how much more than the collector left is there when it is forced again.
+// reliefStep is the growth since the last forced collection at which the next one is forced, in bytes.
 const reliefStep = 64 << 20
 
-// relief is how much the collector left when it was forced.
+// relief holds the bytes that the last forced collection left.
 var relief struct {
 	sync.Mutex
 	left int64
 }
 
-// Relieve reports whether the process has more than half of its limit in use. Above the limit it lets the
-// collector run to its end first, in each [reliefStep] once: under load, blocks that an embedded server has read
-// would gather faster than they are collected.
+// Relieve reports whether the process has more than half of its limit in use. Above the limit it first forces a
+// collection, once in each [reliefStep]: under load, blocks that an embedded server has read would gather faster
+// than they are collected.
 func Relieve() bool {
 	limit := debug.SetMemoryLimit(-1)
 	if used := objects(); used <= limit {

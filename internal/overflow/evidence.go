@@ -165,9 +165,8 @@ func (ev *evidence) text() string {
 	return s
 }
 
-// counts reads numbers from words that no rule has: a larger and a smaller one
-// around a sign of comparison, of an overflow also what was sent and the bound that it is
-// above, or the bound alone, of input.
+// counts reads the numbers of a refusal that matches no rule: two numbers around a sign of comparison. Of an
+// overflow it also reads a size and the limit that it exceeds, or only the limit of the input.
 func (ev *evidence) counts(overflow bool) (actual, limit measure.Tokens) {
 	if ev.actual > 0 && ev.window >= minLimit {
 		return measure.Tokens(ev.actual), measure.Tokens(ev.window)

@@ -25,7 +25,7 @@ type Options struct {
 	// Set holds fields of the policy as PATH=VALUE, the value in YAML.
 	Set []string
 	// Threshold is the trigger as a share of the available input; target and preparation are adjusted to it.
-	// "" leaves it.
+	// "" keeps that of the policy.
 	Threshold string
 	// Disable switches automatic compaction off.
 	Disable bool

@@ -36,12 +36,11 @@ type Input struct {
 	// units. More than 200,000 count as 200,000, so that a summary fits into its
 	// event.
 	MaxUnits int64
-	// Focus is what the user wants kept: lines that share a word with
+	// Focus describes what the user wants kept: lines that share a word with
 	// it are kept before others of their section.
 	Focus string
-	// MaxWait is how long the caller can wait for a model that is busy or away:
-	// then there may be a [*RetryAfterError]. With 0 there is a summary at once,
-	// from the first summarizer that can make one.
+	// MaxWait is how long the caller can wait for a model that is busy or unreachable: if it is above 0,
+	// Summarize may return a [*RetryAfterError]. With 0 the first summarizer that can makes one at once.
 	MaxWait time.Duration
 	// Tenant is the tenant whose quota the calls of models count for; "" is none.
 	Tenant string
@@ -58,13 +57,13 @@ const maxUnits = 200_000
 // Limit returns the longest text that a summary may have, in UTF-16 units.
 func (in *Input) Limit() int { return int(min(max(in.MaxUnits, 0), maxUnits)) }
 
-// Writer names the only models that may be called for a summary, "" any.
+// Writer limits the models that may be called for a summary; "" allows any.
 type Writer struct{ Provider, Model string }
 
 // NoModel allows none: the embedded summarizer writes.
 var NoModel = Writer{Provider: "embedded"}
 
-// Allows reports whether the model of a name, provider/model, may write the summary.
+// Allows reports whether the model named provider/model may write the summary.
 func (w Writer) Allows(name string) bool {
 	provider, model, _ := strings.Cut(name, "/")
 	return (w.Provider == "" || w.Provider == provider) && (w.Model == "" || w.Model == model)

@@ -13,8 +13,8 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// Recommit replaces the messages of OUTCOMES by others, as commits of workers: the messages of a
-// partition up to one with the header marker are one commit.
+// Recommit replaces the messages of OUTCOMES, in commits like those of workers: each commit of a
+// partition ends with a message that has the header marker.
 func Recommit(ctx context.Context, js jetstream.JetStream, marker string, messages []*nats.Msg) error {
 	s, err := js.Stream(ctx, topology.OutcomesStream)
 	if err != nil {

@@ -4,10 +4,9 @@
 // [Wake] wakes a loop that waits for a token.
 //
 // Other loops have a reason of their own: worker/fleet opens a partition at once that was
-// served for a while, worker/syncs gives its processor back while a refused call waits,
+// served for a while, worker/service gives its processor back while a result waits for a summary,
 // [compactd/internal/broker/jsapi.Hedge] and broker/stream send requests beside each other, kv
-// waits for a lock of the kernel, summarize imports no broker, and worker/service gives its slot back
-// while a result waits for a summary.
+// waits for a lock of the kernel, and summarize imports no broker.
 //
 //	err := retry.Every(time.Second).Do(ctx, report, func() error {
 //		err := write()

@@ -39,7 +39,7 @@ func newMessage(m *nats.Msg) (message, error) {
 }
 
 // messageOf returns a message that was read by its sequence. The number of pending messages is unknown
-// and set to 1, so that no reader takes the message for the last.
+// and set to 1, so that no reader treats the message as the last one.
 func messageOf(stream string, m *jsapi.StoredMsg, headersOnly bool) message {
 	msg := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Headers()}
 	if headersOnly {

@@ -70,8 +70,8 @@ func picturesOf(model string) *pictures {
 // unknownPage is the cost of a page for an unknown model.
 const unknownPage Tokens = 2000
 
-// media estimates the images and documents of an entry, each without known size as PerImage. All count so
-// under a profile without classes, and images also for a model with unknown rules.
+// media estimates the images and documents of an entry. PerImage is the cost of one of unknown size, of any
+// under a profile without classes, and of any image for a model with unknown rules.
 func (r *Rate) media(e *Entry) Tokens {
 	n := Tokens(e.Images)
 	shape := e.Media()

@@ -356,8 +356,8 @@ func (r *renderer) readRaw(raw events.Raw) (events.Message, error) {
 	return list[0], nil
 }
 
-// part returns the first part of an entry. It reads a message once: many results may have their calls in one, or in
-// several by turns.
+// part returns the first part of an entry. It reads each message once: many results may have their calls in
+// one message, or alternate between several.
 func (r *renderer) part(e *measure.Entry) (p events.Part, err error) {
 	parts, ok := r.known[placeOf(e)]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// ErrTooLarge: a body has too many bytes that are no media.
+// ErrTooLarge: a body has too many bytes besides its media.
 var ErrTooLarge = errors.New("has more bytes than it may have, not counting its media")
 
 // mediaMembers are the members that hold inline media in any dialect.

@@ -6,28 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// Size is how large a text is, in all ways that a profile may ask for.
+// Size is the size of a text in each unit that a profile may use.
 type Size struct {
 	Units int64 `json:"units"` // UTF-16 code units
 	Base  int64 `json:"base"`  // tokens before a provider's multiplier, estimated by classes or counted
 	Bytes int64 `json:"bytes"`
-	// Newlines are those of a text; of JSON they are not counted.
+	// Newlines counts the newlines of a text; it is 0 for JSON.
 	Newlines int64 `json:"-"`
 }
 
 // Counter counts the tokens of a text exactly. It must be pure: the same text has
 // the same count on every machine, for as long as its name is the same.
 type Counter interface {
-	// Name is what a config is hashed with, such as o200k.
+	// Name is part of the hash of a config, such as o200k.
 	Name() string
 	// Count returns the tokens of a text.
 	Count(text string) int64
 }
 
-// class is what a byte is to a tokenizer. Which bytes follow each other distinguishes
-// prose, code, JSON, logs, CJK and base64 apart: words are long runs of letters,
-// code changes between letters and signs, logs are digits, base64 changes with
-// every second byte.
+// class is the kind of a byte for a tokenizer. The order of classes distinguishes prose, code,
+// JSON, logs, CJK and base64: words are long runs of letters, code changes between letters and
+// signs, logs are digits, base64 changes with every second byte.
 type class = uint8
 
 const (
@@ -37,7 +36,7 @@ const (
 	digits
 	spaces
 	tabs
-	signs     // what is none of the next two
+	signs     // of ASCII, other than the next two
 	rulers    // - = _ * # ~ . come in runs
 	brackets  // and quotes
 	controls  // of ASCII

@@ -88,7 +88,7 @@ func Measure(ctx context.Context, js jetstream.JetStream, ledgers string) (*Load
 	return out, nil
 }
 
-// Write prints them as a table.
+// Write prints the load as a table.
 func (l *Load) Write(w io.Writer) error {
 	t := term.NewTable(w, term.Column{Name: "PARTITION", Right: true}, term.Column{Name: "EPOCH", Right: true, Drop: 2}, term.Column{Name: "CURSOR", Right: true},
 		term.Column{Name: "BEHIND", Right: true}, term.Column{Name: "LAG", Right: true}, term.Column{Name: "EVENTS", Right: true}, term.Column{Name: "IN MEMORY", Right: true},

@@ -69,7 +69,7 @@ type Partition struct {
 	Lineage []partitions.Split `json:"lineage,omitzero"`
 }
 
-// Snapshot is the start of a worker without the ledger file.
+// Snapshot describes the copy from which a worker without the ledger file starts.
 type Snapshot struct {
 	Cursor uint64    `json:"cursor"`
 	Epoch  uint64    `json:"epoch"` // of the owner that took it
@@ -77,7 +77,7 @@ type Snapshot struct {
 	Stored time.Time `json:"stored"`
 }
 
-// File is a ledger file, as the directory shows it.
+// File describes a ledger file by its directory entry.
 type File struct {
 	Path        string    `json:"path"`
 	Bytes       int64     `json:"bytes"`

@@ -45,7 +45,7 @@ func (d *doctor) workers(ctx context.Context, js jetstream.JetStream, s *topolog
 	}
 }
 
-// strange reports whether none of the workers is one of this server: two fleets of one machine share its ports.
+// strange reports whether a fleet belongs to another server: two fleets of one machine share its ports.
 func strange(ctx context.Context, js jetstream.JetStream, fleet *events.FleetResponse) bool {
 	all, err := coord.NewMembers(js, time.Second).All(ctx)
 	return err == nil && !slices.ContainsFunc(fleet.Workers, func(w events.FleetWorker) bool {

@@ -181,7 +181,7 @@ func (s *SessionReport) row() Row {
 	}
 }
 
-// Problem is the error that a report amounts to, nil for none.
+// Problem returns the defects that a report shows as one error, nil if there are none.
 func (s Summary) Problem() error {
 	var errs []error
 	if s.InvalidHistories > 0 {

@@ -113,8 +113,8 @@ type found struct {
 	size int64
 }
 
-// Open finds the files that paths stand for, directories with all below them. A file
-// that is named must be of a known format, one that is found may not be.
+// Open finds the transcripts at paths, and below those that are directories. A file that is named
+// must have a known format; other files in a directory are left out.
 func Open(from From, paths ...string) (*Source, error) {
 	s := &Source{}
 	for _, path := range paths {

@@ -11,22 +11,21 @@ import (
 	"compactd/internal/events/models"
 )
 
-// Models of transcripts that do not say more.
+// Models for transcripts that name none.
 const (
 	claudePrefix  = "claude"
 	fallbackModel = "gpt-4o"
 )
 
-// standardWindow is that of Claude without a request for a larger one, in tokens.
+// standardWindow is the window of Claude, in tokens, unless a larger one is requested.
 const standardWindow = 200_000
 
 var windows = sync.OnceValue(func() measure.Table { return measure.DefaultWindows().Table() })
 
-// window is what the transcript shows of the window that a model of it had, in tokens; 0 leaves
-// it to the table of windows. A provider that the table does not know sells the window of the
-// maker. A call that was larger than the window of the table proves at
-// least its size. An agent that compacts itself and never had a call above the standard window
-// of Claude had no larger one.
+// window returns the window of a model of the transcript, in tokens; 0 leaves it to the table of
+// windows. A provider that the table does not list has the window of the maker. A call above the
+// window in the table proves at least its own size. An agent that compacts itself and never made a
+// call above the standard window of Claude had no larger one.
 func (r *recording) window(m events.Model) int64 {
 	use := r.largest(m.Name)
 	known, ok := windows().Lookup(m.Provider, m.Name)

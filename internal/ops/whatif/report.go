@@ -131,8 +131,8 @@ func (r *Report) LeaveOut(why string) {
 	r.LeftOut[why]++
 }
 
-// Invalid is how many histories are not valid for their provider, under all
-// policies together. Only a defect makes one.
+// Invalid counts the histories that their provider would refuse, under all policies together.
+// Each is a defect.
 func (r *Report) Invalid() (n int) {
 	for _, c := range r.Policies {
 		n += c.Figures.Invalid

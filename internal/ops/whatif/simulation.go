@@ -111,7 +111,7 @@ func (w *simulation) end() End {
 	return End{Policy: l.Policy(), Budget: l.Budget()}
 }
 
-// recorded is the money of a session as it was recorded.
+// recorded returns the cost of a session as it was recorded.
 func (w *simulation) recorded() *paid {
 	w.paid.bill, w.paid.estimate = w.own.bill(w.session.Events[len(w.session.Events)-1].Config), w.sum.Costs
 	return &w.paid

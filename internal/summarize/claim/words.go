@@ -212,7 +212,7 @@ var (
 	able = lazyregexp.New(`^ (?:` + modals + `)(?:$|[^\p{L}])`)
 	// cites follows a discussion that can be read: "as discussed in #12".
 	cites = lazyregexp.New(`^ (?:in|above|below|under|at|here|on (?:the )?(?:page|issue|ticket|wiki|mailing)|im|in der|oben|dans|en el|en la|ci-dessus|plus haut|arriba)(?:$|[^\p{L}])`)
-	// sourced ends in words behind which somebody is the source of a sentence.
+	// sourced ends in words before the source of a sentence: "according to".
 	sourced = lazyregexp.New(`(?:^|[^\p{L}])(?:according to|laut|gemäß|nach (?:aussage|wunsch|angabe) (?:von|der|des|vom)|selon|d'après|según|segundo|secondo|volgens|enligt|ifølge|według|zdaniem|podle|podľa|prema|по словам|со слов|за словами|според|potrivit|conform|σύμφωνα με|theo|menurut|据|據|根据|根據)\s?(?:(?:the|our|dem|der|den|l|le|la|el|o|a|il|de|het) |l')?$`)
 	// settings state a consent as the value of a name.
 	settings = lazyregexp.New(`(?:^|[^\p{L}_])(?:(?:user|owner|client|customer|admin|manager|human)[._])?(?:approv(?:al|ed)|consent(?:ed)?|authori[sz](?:ed|ation)|sign_?off)(?:_(?:status|state|given|granted|by_user))? ?(?:=|==|:=) ?["']?(?:true|yes|granted|given|ok|okay|approved|1)(?:$|[^\p{L}])`)

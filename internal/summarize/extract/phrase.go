@@ -8,8 +8,8 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// words are the words by which two texts are compared: those of four letters and more, without case, and
-// numbers.
+// words returns the words by which two texts are compared: numbers, and words of at least four letters, in
+// lower case.
 func words(s string) []string {
 	all := strings.FieldsFunc(snippet.Lowered(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
 	all = slices.DeleteFunc(all, func(w string) bool { return len(w) < 4 && !unicode.IsDigit(rune(w[0])) })

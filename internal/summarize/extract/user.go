@@ -32,7 +32,7 @@ var injected = map[string]bool{
 
 var injectedEnds = []string{"-caveat", "-hook", "-notification", "-reminder", "_reminder"}
 
-// wrapped is the element with content of the user.
+// wrapped is the injected element whose content the user wrote.
 const wrapped = "command-args"
 
 // injectedHeads begin messages that no user wrote.

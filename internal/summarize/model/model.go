@@ -67,8 +67,8 @@ type Finish string
 // The reasons to stop.
 const (
 	FinishStop    Finish = "stop"    // the answer is complete
-	FinishLength  Finish = "length"  // the bound on output, or the window, cut it
-	FinishTool    Finish = "tool"    // it called a tool, though none was offered
-	FinishRefusal Finish = "refusal" // it, or a filter of the provider, declined
-	FinishOther   Finish = "other"   // a reason that is not known here
+	FinishLength  Finish = "length"  // the output limit or the window cut the answer
+	FinishTool    Finish = "tool"    // the model called a tool, though none was offered
+	FinishRefusal Finish = "refusal" // the model or a filter of its provider declined
+	FinishOther   Finish = "other"   // any other reason
 )

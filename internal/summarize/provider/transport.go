@@ -33,7 +33,7 @@ var (
 	errBroken      = errors.New("the connection broke, or its answer is no HTTP")
 )
 
-// maxErrorBody bounds what is read of an answer that is no success.
+// maxErrorBody limits the bytes read of an error response.
 const maxErrorBody = 64 << 10
 
 // newHTTPClient returns what requests are sent with. HTTP_PROXY and its like are not

@@ -62,8 +62,8 @@ const (
 
 var errExpr = errors.New("the expression is not a list of chains")
 
-// chainsOf reads an expression. Runs of few lengths and small classes become a
-// chain for each, so that their words are long and have a fixed place.
+// chainsOf reads an expression. A run of few lengths becomes a chain for each length, and a small class one for
+// each member, so that words are long and have a fixed place.
 func chainsOf(expr string) ([]chain, error) {
 	parsed, err := re.Parse(strings.ReplaceAll(expr, gitleaksStop, string(stopRune)), re.Perl)
 	if err != nil {

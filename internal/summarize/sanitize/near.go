@@ -292,10 +292,10 @@ var letterOrDash = classOf(`[A-Za-z-]`)
 // asideBytes is how far from a word for a key or code a qualifier may stand.
 const asideBytes = 24
 
-// fallbacks stand between a name and what is taken where it has no value.
+// fallbacks are the operators between a name and its default value.
 var fallbacks = map[string]bool{"||": true, "??": true, "?:": true, "or": true, "| default": true, "|default": true, "||=": true, ".unwrap_or(": true, ", default=": true}
 
-// startsWithWord reports a line of words and numbers, such as a device is set with.
+// startsWithWord reports whether a line has only words and numbers before at, like a setting of a device.
 func startsWithWord(f *finder, at int) bool {
 	line := f.back(at, '\n', readBefore)
 	return skip(f.low, line, at-line, settingByte) == at

@@ -254,7 +254,7 @@ func (r *Redactor) scan(ctx context.Context, f *finder) error {
 	return err
 }
 
-// covers reports whether a found part begins where another one does, or holds it.
+// covers reports whether a found part contains the first byte of at.
 func covers(found []span, at span) bool {
 	return slices.ContainsFunc(found, func(f span) bool { return f.from <= at.from && at.from < f.to })
 }

@@ -72,7 +72,7 @@ func Secrets(dir string, users ...string) error {
 	return nil
 }
 
-// Password is that of a user in tests.
+// Password returns the password of a user in tests.
 func Password(user string) string { return "of-the-" + user }
 
 func template(serial int64, name string) *x509.Certificate {

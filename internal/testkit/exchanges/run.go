@@ -203,7 +203,7 @@ func (p *player) next(kind string) (section, bool) {
 	return p.step.events[p.at-1], true
 }
 
-// come takes a request to one side: what is expected of it, and what it is answered with.
+// come takes a request to one side. It returns the expected request and the answer.
 func (p *player) come(w http.ResponseWriter, kind, reply string) (want, answer section, ok bool) {
 	want, ok = p.next(kind)
 	if ok {
@@ -217,7 +217,7 @@ func (p *player) come(w http.ResponseWriter, kind, reply string) (want, answer s
 }
 
 func (p *player) serveWorker(w http.ResponseWriter, r *http.Request) {
-	data, _ := io.ReadAll(r.Body) // an aborted request is one that comes
+	data, _ := io.ReadAll(r.Body) // an aborted request counts too
 	p.mu.Lock()
 	want, answer, ok := p.come(w, "sync", "answer")
 	if ok {

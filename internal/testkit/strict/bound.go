@@ -128,8 +128,8 @@ func (p *prefix) signature() string {
 	return signed + " " + hashOf(p.hashed.Bytes()) + " " + p.last
 }
 
-// checkBound refuses thinking behind a history that changed. Thinking may be left out from the
-// oldest on; behind one that was left out in between all is invalid.
+// checkBound refuses thinking that follows a changed history. A client may omit the oldest thinking;
+// if it omits later thinking, all that follows is invalid.
 func checkBound(r *request) {
 	if !slices.Contains(boundModels, r.call.Model) {
 		return

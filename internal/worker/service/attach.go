@@ -58,7 +58,7 @@ func (s *Service) pending(a events.Address, call *events.NextCall) (compaction.P
 	return s.config.Partitions.Compaction().ReadPending(call, cmp.Or(format, call.Format, events.DefaultFormat(&model)))
 }
 
-// attached is the answer for a plan, with the budget of the call that sends it.
+// attached returns the response for a plan, with the budget of the call that will send the files.
 func (s *Service) attached(in *events.AttachRequest, next compaction.Pending, plan *measure.FilePlan, written []*summarize.FileSummary) (*events.AttachResponse, error) {
 	out := &events.AttachResponse{V: events.Version, FileBudget: int64(plan.Budget), Attachments: make([]events.AttachedText, len(plan.Files))}
 	var total measure.Tokens

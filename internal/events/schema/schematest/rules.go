@@ -297,7 +297,7 @@ func recall(s *jsonschema.Schema) {
 	s.Properties["text"].Pattern = `\S`
 }
 
-// summary has a text or states why not.
+// summary requires a text, or the reason for its absence.
 func summary(s *jsonschema.Schema) {
 	s.Required = []string{"job"}
 	s.Properties["job"].MinLength = new(1)
