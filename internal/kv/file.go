@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,14 +21,14 @@ const keepBad = 3
 // lockRetry is the interval between attempts to take a lock.
 const lockRetry = 10 * time.Millisecond
 
-// openLocked opens the file, creates it if it is missing, and locks it.
+// openLocked opens the file, creates it if it is missing, and locks it. Only LockWait ends its wait.
 func openLocked(o Options) (*os.File, error) {
 	if o.ReadOnly {
 		f, err := os.Open(o.Path)
 		if err != nil {
 			return nil, err
 		}
-		return f, closeUnless(f, Lock(f, unix.LOCK_SH, o.LockWait))
+		return f, closeUnless(f, Lock(context.Background(), f, unix.LOCK_SH, o.LockWait))
 	}
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func openLocked(o Options) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := closeUnless(f, Lock(f, unix.LOCK_EX, o.LockWait)); err != nil {
+		if err := closeUnless(f, Lock(context.Background(), f, unix.LOCK_EX, o.LockWait)); err != nil {
 			return nil, err
 		}
 		// During the wait the previous holder may have quarantined this file.
@@ -77,10 +78,10 @@ func stillAt(f *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(ours, there), err
 }
 
-// Lock waits for the flock, which belongs to the open file and ends with the process; [ErrInUse]
-// after a time. bbolt takes the same lock again, on the same open file.
-func Lock(f *os.File, how int, wait time.Duration) error {
-	for end := time.Now().Add(wait); ; time.Sleep(lockRetry) {
+// Lock waits for the flock, which belongs to the open file and ends with the process. It fails with
+// [ErrInUse] after wait, and with the error of ctx. bbolt takes the same lock again, on the same open file.
+func Lock(ctx context.Context, f *os.File, how int, wait time.Duration) error {
+	for end := time.Now().Add(wait); ; {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		switch {
 		case err == nil:
@@ -90,6 +91,11 @@ func Lock(f *os.File, how int, wait time.Duration) error {
 			return fmt.Errorf("lock: %w", err)
 		case time.Now().After(end):
 			return ErrInUse
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("lock: %w", ctx.Err())
+		case <-time.After(lockRetry):
 		}
 	}
 }

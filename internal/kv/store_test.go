@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -410,6 +411,22 @@ func TestLock(t *testing.T) {
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A wait for a lock ends with its context.
+func TestLockEnds(t *testing.T) {
+	o := options(t)
+	defer mustOpen(t, o).Close()
+	f, err := os.Open(o.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Lock(ctx, f, unix.LOCK_EX, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
 

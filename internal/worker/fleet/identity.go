@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nuid"
 	"golang.org/x/sys/unix"
 
-	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/kv"
 )
@@ -39,27 +38,13 @@ func openIdentity(ctx context.Context, dir string) (name string, release func(),
 	if err != nil {
 		return "", nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	if err := lockIdentity(ctx, f); err != nil {
+	if err := kv.Lock(ctx, f, unix.LOCK_EX, identityWait); err != nil {
 		return "", nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, f.Close()))
 	}
 	if name, err = readIdentity(f); err != nil {
 		return "", nil, fmt.Errorf("read %s: %w", path, errors.Join(err, f.Close()))
 	}
 	return name, func() { _ = f.Close() }, nil // ends the lock; no write is pending
-}
-
-// lockIdentity waits for the flock, which ends with the process.
-func lockIdentity(ctx context.Context, f *os.File) error {
-	ctx, cancel := context.WithTimeout(ctx, identityWait)
-	defer cancel()
-	err := retry.Every(identityWait/100).Do(ctx, nil, func() error {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		return retry.When(errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR), err)
-	})
-	if err != nil && ctx.Err() != nil {
-		return kv.ErrInUse
-	}
-	return err
 }
 
 // readIdentity reads the name, or makes one if the file is empty or incomplete.
