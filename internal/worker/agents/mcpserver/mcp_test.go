@@ -108,6 +108,9 @@ func TestMCP(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
+		if out.CacheScope != "private" {
+			t.Errorf("%s: the cache scope is %q", uri, out.CacheScope)
+		}
 		return out.Contents[0].Text
 	}
 	for uri, want := range map[string]string{

@@ -57,7 +57,10 @@ func (v *session) read(kind string, text func(context.Context, string) (string, 
 		if err != nil {
 			return nil, fmt.Errorf("%s", explain(err)) //nolint:err113 // a client receives only its text
 		}
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: kind, Text: body}}}, nil
+		return &mcp.ReadResourceResult{
+			Cacheable: mcp.Cacheable{CacheScope: "private"}, // absent is "public"
+			Contents:  []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: kind, Text: body}},
+		}, nil
 	}
 }
 
