@@ -113,7 +113,10 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 				g.ServeHTTP(w, r)
 			}
 		})
-		return service.ServeUntil(ctx, listener, stopTime, &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute})
+		return service.ServeUntil(ctx, listener, stopTime, &http.Server{
+			Handler: handler, ReadHeaderTimeout: time.Minute, ReadTimeout: time.Minute, // a body that is passed on has its own
+			IdleTimeout: idleTime,
+		})
 	}, func() { _ = listener.Close() })
 }
 
@@ -222,8 +225,12 @@ func (f *flags) beside(ctx context.Context, log zerolog.Logger, token string, se
 	return running.Wait()
 }
 
-// stopTime is the time of a stop for answers under way.
-const stopTime = 5 * time.Second
+const (
+	// stopTime is the time of a stop for answers under way.
+	stopTime = 5 * time.Second
+	// idleTime is longer than agents keep a connection without a request.
+	idleTime = 5 * time.Minute
+)
 
 // savings are the results of a gateway.
 type savings struct {

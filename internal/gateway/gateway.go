@@ -23,6 +23,7 @@ import (
 	"compactd/client/transport"
 	"compactd/internal/events"
 	"compactd/internal/trace"
+	"compactd/internal/worker/limit"
 )
 
 // Config has the settings of a [Gateway].
@@ -130,6 +131,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUpgradeRequired, "calls over a WebSocket are not served here: send them as requests") // agents then do
 		return
 	}
+	limit.TimeBody(w, r)
 	req := &request{upstream: g.config.Upstreams[name]}
 	ctx := trace.With(r.Context(), events.ReadTrace(r.Header.Values(events.HeaderTrace)))
 	ctx, end := trace.Start(ctx, "gateway", events.Address{})
@@ -229,6 +231,10 @@ func (g *Gateway) describe(h http.Header, report *transport.Report) {
 // failed answers for an upstream that did not.
 func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
 	req := requestOf(r)
+	if errors.Is(err, limit.ErrSlow) {
+		refuse(w, http.StatusRequestTimeout, "the request came too slowly")
+		return
+	}
 	if r.Context().Err() == nil { // else the agent has gone
 		g.metrics.count(&req.report, http.StatusBadGateway)
 		g.config.OnProblem(client.Note{Code: "upstream", Message: req.upstream.Host + " does not answer: " + err.Error(), Hint: "Check --upstream, and the network."})

@@ -18,6 +18,7 @@ const PerByte = 3
 const (
 	firstBytes = 10 * time.Second
 	leastRate  = 32 << 10         // bytes a second, after firstBytes
+	mostPause  = time.Minute      // without a byte, however fast the others came
 	answerTime = 30 * time.Second // from the last byte on
 )
 
@@ -35,11 +36,60 @@ type Body struct {
 // ErrSlow: a client sent its body too slowly.
 var ErrSlow = errors.New("the body came too slowly")
 
+// timed is a body that must arrive in time. Only the reads count as the client's time.
+type timed struct {
+	body     io.Reader
+	deadline *http.ResponseController
+	read     int64
+	took     time.Duration
+}
+
+func (t *timed) Read(p []byte) (int, error) {
+	began := time.Now()
+	left := firstBytes + time.Duration(t.read/leastRate)*time.Second - t.took
+	if err := t.deadline.SetReadDeadline(began.Add(min(left, mostPause))); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	n, err := t.body.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ErrSlow
+	}
+	t.read += int64(n)
+	t.took += time.Since(began)
+	return n, err
+}
+
+// streamed is a timed body that is passed on as it arrives.
+type streamed struct {
+	timed
+	io.Closer
+}
+
+// Read removes the deadline at the end of the body: it would end a long answer.
+func (s *streamed) Read(p []byte) (int, error) {
+	n, err := s.timed.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = s.deadline.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// TimeBody bounds the time in which the body of a request arrives; a read after it returns [ErrSlow]. It replaces
+// the ReadTimeout of the server, which must be set for requests whose body is not read.
+func TimeBody(w http.ResponseWriter, r *http.Request) {
+	s := &streamed{timed{body: r.Body, deadline: http.NewResponseController(w)}, r.Body}
+	if r.ContentLength == 0 {
+		_ = s.deadline.SetReadDeadline(time.Time{})
+		return
+	}
+	r.Body = s
+}
+
 // ReadBody reads the body of a request. It takes memory for the first [Large] bytes as they arrive,
 // then for the rest at once, so that no two bodies wait for each other. Its waits for memory do not
 // count as the client's time.
 func (o *Operation) ReadBody(ctx context.Context, w http.ResponseWriter, r *http.Request, b Body) ([]byte, error) {
-	in := &arriving{ctx: ctx, o: o, body: r.Body, deadline: http.NewResponseController(w), began: time.Now(), most: min(r.ContentLength, int64(b.Most))}
+	in := &arriving{timed: timed{deadline: http.NewResponseController(w)}, ctx: ctx, o: o, most: min(r.ContentLength, int64(b.Most))}
 	if r.ContentLength < 0 {
 		in.most = int64(b.Most)
 	}
@@ -60,15 +110,13 @@ func (a *arriving) all(w http.ResponseWriter, r *http.Request, b Body) ([]byte, 
 
 // arriving is a body that is being read.
 type arriving struct {
-	ctx      context.Context //nolint:containedctx // a reader's
-	o        *Operation
-	body     io.Reader
-	deadline *http.ResponseController
-	began    time.Time
-	most     int64 // bytes of the whole body
+	timed
+	ctx  context.Context //nolint:containedctx // a reader's
+	o    *Operation
+	most int64 // bytes of the whole body
 
-	read, counted int64
-	leases        []lease
+	counted int64
+	leases  []lease
 }
 
 // readAll reads to the end and returns the prefix and the body.
@@ -97,7 +145,7 @@ func (a *arriving) readAll(prefix []byte, length int64) ([]byte, error) {
 // minRead is the smallest buffer for a read.
 const minRead = 512
 
-// Read takes memory before it fills it, and limits the time.
+// Read takes memory before it fills it.
 func (a *arriving) Read(p []byte) (int, error) {
 	if a.read >= a.counted && a.counted < a.most {
 		if err := a.count(); err != nil {
@@ -107,16 +155,7 @@ func (a *arriving) Read(p []byte) (int, error) {
 	if a.counted < a.most {
 		p = p[:min(int64(len(p)), a.counted-a.read)]
 	}
-	until := a.began.Add(firstBytes + time.Duration(a.read)*time.Second/leastRate)
-	if err := a.deadline.SetReadDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return 0, err
-	}
-	n, err := a.body.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = ErrSlow
-	}
-	a.read += int64(n)
-	return n, err
+	return a.timed.Read(p)
 }
 
 // firstPart is the number of bytes counted before a body arrives.
@@ -137,12 +176,10 @@ func (a *arriving) count() error {
 		a.release()
 		n = next * PerByte
 	}
-	waits := time.Now()
 	got, err := a.o.limiter.pools[Memory].take(a.ctx, a.o.of, n)
 	if err != nil {
 		return err
 	}
-	a.began = a.began.Add(time.Since(waits))
 	a.leases = append(a.leases, got)
 	a.counted = next
 	return nil
