@@ -342,6 +342,14 @@ func (l *Ledger) backsOff() bool {
 	return l.blockedAt > 0 && turns > 0 && turns&(turns-1) == 0
 }
 
+// Untried reports whether no compaction was tried under the present limit: since a rewind, or since the config
+// lowered it. The next turn tries one.
+func (l *Ledger) Untried() bool {
+	n := l.Generation()
+	rewound := n > 0 && l.generations[n-1].Reason == events.ReasonRewind && l.generations[n-1].Through == l.LastTurn()
+	return l.cache.policy.Enabled && (rewound || l.attempted == 0)
+}
+
 // mayPrepare reports whether to request a summary in the background: when it becomes due, and again after
 // each change of the history, by a step of growth, a compaction or a summary.
 func (d *decision) mayPrepare(before, l *Ledger) bool {

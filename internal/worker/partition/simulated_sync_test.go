@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"compactd/internal/align"
 	"compactd/internal/events"
@@ -148,11 +149,17 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 			s.violated("%s: %s is no branch %s of %s", c.name, out.Session, out.Branch, in.Address().Session)
 		}
 	}
-	if !out.Recorded {
+	fitted := !out.Recorded || strings.HasPrefix(out.View, "fit:")
+	if fitted {
 		s.synced.Fitted++
 		if bad := validate.Messages(events.OpenAI, applied); len(bad) > 0 {
 			s.violated("%s: %v in %s", c.name, bad, applied)
 		}
+		if out.Recorded && !out.Budget.WithinBudget {
+			s.violated("%s: the messages of a recorded history are fitted, and do not fit: %+v", c.name, out)
+		}
+	}
+	if !out.Recorded {
 		if !has(events.CodeBudgetExceeded) && !out.Budget.WithinBudget || out.Count > 0 {
 			s.violated("%s: an answer that is not recorded: %+v", c.name, out)
 		}
@@ -183,7 +190,9 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	if s.counts.Children > 0 {
 		s.synced.Grown++
 	}
-	s.answers = append(s.answers, &answered{caller: c, address: address, out: out, applied: applied, tail: tail, last: last, refused: in.Refused != nil && late})
+	if !fitted { // fitted ones are of no ledger
+		s.answers = append(s.answers, &answered{caller: c, address: address, out: out, applied: applied, tail: tail, last: last, refused: in.Refused != nil && late})
+	}
 	if out.Changed {
 		s.synced.Compacted++
 	}
@@ -194,7 +203,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	if out.Count > 0 && out.Session == "" {
 		c.prefix = &events.SyncPrefix{Count: out.Count, Hash: out.Hash}
 	}
-	if c.volatile == "" && out.Changed && out.Session == "" && out.Turns == out.Through.Turn && s.odds(10) { // it goes on with what it was answered
+	if c.volatile == "" && out.Changed && out.Session == "" && !fitted && out.Turns == out.Through.Turn && s.odds(10) { // it goes on with what it was answered
 		s.synced.Adopted++
 		if c.bases = c.lineages(); s.counts.EventsLost > 0 {
 			c.bases = append(c.bases, flat)

@@ -53,7 +53,7 @@ func (r *request) keepAll(ctx context.Context, st *state, t *syncedTurn) *events
 
 func (r *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
-	r.raised = st.raised
+	r.raised, r.untried = st.raised, st.untried
 	return &events.SyncResponse{
 		V: events.Version, Recorded: true, Known: r.recorded, Count: int64(count), Hash: base, View: viewName(st.generation, base),
 		Turns: int64(r.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
@@ -74,15 +74,24 @@ func (r *request) finish(out *events.SyncResponse) {
 	if refused {
 		out.View = ""
 	}
-	late := slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
+	late := isLate(out)
 	failed := r.tried != nil && r.tried.Code == events.CodeBudgetExceeded
 	if !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
 		out.Code, out.Retry = events.CodeBudgetExceeded, &late // after a late answer a retry may fit
-		out.Warnings = append(out.Warnings, events.WarningOf(out.Code, ""))
+		warning := events.WarningOf(out.Code, "")
+		if late {
+			warning.Message, warning.Hint = "The next call does not fit, and its turn is not decided yet.", "Sync again."
+		}
+		out.Warnings = append(out.Warnings, warning)
 		if failed {
 			out.Stages = r.tried.Stages
 		}
 	}
+}
+
+// isLate reports whether the turns of an answer are not decided.
+func isLate(out *events.SyncResponse) bool {
+	return slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
 }
 
 // answer returns the parts of a history to send. The session has the messages before index have; the

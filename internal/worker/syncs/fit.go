@@ -14,6 +14,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/payload"
 )
 
@@ -99,14 +100,46 @@ func (r *request) freeze(ctx context.Context, st *state, out *events.SyncRespons
 		fitted.Parts, fitted.View = align.Freeze(fitted.Parts, frozen), ""
 		fitted.Changed = align.Changed(fitted.Parts, r.history.Len())
 	}
-	out.View, out.Changed, out.Parts, out.Budget = fitted.View, fitted.Changed, fitted.Parts, fitted.Budget
+	send(out, fitted)
+	return out, nil
+}
+
+// shorten replaces the messages of a recorded answer by fitted ones, if no compaction was tried for a history over
+// the budget, or if the answer in the form messages is too large. It keeps the answer if the fitted messages are too
+// large as well. A late one with a prefix stays: the turn will be decided before the whole history is here.
+func (r *request) shorten(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
+	over := !out.Budget.WithinBudget && (r.untried || isLate(out) && r.history.Before == 0)
+	if !out.Recorded || !over && !r.tooLarge(out.Messages) {
+		return out, nil
+	}
+	fitted, err := r.fit(ctx, st)
+	if err != nil || fitted.Need != "" {
+		return fitted, err
+	}
+	if !fitted.Budget.WithinBudget || r.tooLarge(fitted.Messages) {
+		return out, nil
+	}
+	send(out, fitted)
+	if r.untried { // the next answer needs all messages, too
+		out.Count, out.Hash = 0, events.Digest{}
+	}
+	return out, nil
+}
+
+// tooLarge reports whether messages and the other fields of an answer exceed the limit of an answer.
+func (r *request) tooLarge(messages []events.Raw) bool {
+	return len(messages) > 0 && codec.Size(messages)+len(messages)+turnMargin > r.config.MaxBytes()
+}
+
+// send puts the messages of a fitted answer into one about a session.
+func send(out, fitted *events.SyncResponse) {
+	out.View, out.Changed, out.Parts, out.Messages, out.Budget = fitted.View, fitted.Changed, fitted.Parts, fitted.Messages, fitted.Budget
 	out.Budget.Generation = out.Generation
 	for _, w := range fitted.Warnings {
 		if !slices.Contains(out.Warnings, w) {
 			out.Warnings = append(out.Warnings, w)
 		}
 	}
-	return out, nil
 }
 
 // begin returns the index of the first message to send. A history that does not begin with a prompt

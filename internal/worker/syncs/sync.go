@@ -81,6 +81,7 @@ type state struct {
 	generation int64
 	budget     events.Budget
 	raised     bool // calls showed a larger window than that of the model
+	untried    bool // it is over the budget: see compaction.Ledger.Untried
 	last       events.Through
 	retracted  []compaction.Retracted
 	branched   uint64 // sequence of the event of the last branch, or 0
@@ -112,7 +113,7 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address, after events.Awa
 			return
 		}
 		st.budget = l.Describe(s.config.Compaction()).Budget
-		st.raised = l.WindowRaised()
+		st.raised, st.untried = l.WindowRaised(), l.Untried() && !st.budget.WithinBudget
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
 		st.retracted, st.branched = l.Retracted(), uint64(l.Branched())
@@ -142,6 +143,7 @@ type request struct {
 	tried    *events.HistoryEntry // the compaction that answered the refusal
 	shorter  int64                // estimated input of a history that ends before the session, 0 for any other
 	raised   bool                 // calls showed a larger window than that of the model
+	untried  bool                 // the session is over the budget: see compaction.Ledger.Untried
 	ended    uint64               // first turn of the session before its end; the session begins again
 	gave     givenAt
 	sent     undecided // published turns, set by publish
@@ -188,6 +190,9 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		if err == nil && out.Need == "" && out.Session == "" {
 			out, err = r.freeze(ctx, st, out)
+			if err == nil {
+				out, err = r.shorten(ctx, st, out)
+			}
 		}
 		if err == nil && !in.DryRun && r.gave.whole != (events.Digest{}) {
 			r.given.put(r.address, r.gave)
