@@ -19,6 +19,7 @@ type CompressRequest struct {
 	TokenBudget int64          `json:"token_budget,omitzero"`
 	Config      CompressConfig `json:"config,omitzero"`
 	Fallback    Format         `json:"-"` // of messages with an unclear dialect; "" is OpenAI
+	Unknown     []string       `json:"-"` // fields that were ignored
 }
 
 // CompressConfig are the options of a request to compress.
@@ -49,7 +50,8 @@ type CompressResponse struct {
 	View         string        `json:"view,omitzero"`      // names the sent messages, for usage; "" if frozen messages keep them from being a view
 	Generation   int64         `json:"generation"`
 	Warnings     []SyncWarning `json:"warnings,omitzero"`
-	Code         Code          `json:"code,omitzero"` // why the messages are unchanged
+	Unknown      []string      `json:"unknown_fields,omitzero"` // of the request, that were ignored
+	Code         Code          `json:"code,omitzero"`           // why the messages are unchanged
 	Message      string        `json:"message,omitzero"`
 	Hint         string        `json:"hint,omitzero"`
 }
@@ -84,6 +86,7 @@ func DecodeCompressRequest(data []byte) (*CompressRequest, error) {
 	return decode(data, MaxSyncBytes, func(env *envelope) *CompressRequest {
 		r := &CompressRequest{V: Version, Model: env.text("model"), Messages: env.messages(), TokenBudget: env.count("token_budget", 0, MaxTokens)}
 		ms, _ := env.object("config")
+		r.Unknown = appendUnknown(appendUnknown(nil, "", env.fields, *r), "config.", ms, r.Config)
 		for _, f := range ms {
 			if f.Value.Kind() == 'n' {
 				continue

@@ -293,20 +293,25 @@ func (e *envelope) only(names ...string) {
 
 // UnknownFields names the fields of a payload that the struct of it has none of, at most 8. They are ignored; one may be
 // misspelt.
-func UnknownFields(data []byte, of any) (out []string) {
+func UnknownFields(data []byte, of any) []string {
 	var room [codec.FewMembers]codec.Member
 	all, err := codec.AppendMembers(room[:0], data)
 	if err != nil {
 		return nil
 	}
+	return appendUnknown(nil, "", all, of)
+}
+
+// appendUnknown appends the names of the members of the object parent that the struct of it has none of.
+func appendUnknown(out []string, parent string, members []codec.Member, of any) []string {
 	known := map[string]bool{"v": true}
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		known[name] = true
 	}
-	for i := range all {
-		if !known[all[i].Name] && len(out) < maxNamed {
-			out = append(out, fieldName(all[i].Name))
+	for i := range members {
+		if !known[members[i].Name] && len(out) < maxNamed {
+			out = append(out, parent+fieldName(members[i].Name))
 		}
 	}
 	return out

@@ -45,7 +45,7 @@ func New(js jetstream.JetStream, service *service.Service, onError func(error)) 
 
 // Compress returns the history to send. It does not fail: see [events.CompressResponse].
 func (s *Compressor) Compress(ctx context.Context, tenant string, in *events.CompressRequest) *events.CompressResponse {
-	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Transforms: []string{}, Hashes: []string{}}
+	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Transforms: []string{}, Hashes: []string{}, Unknown: in.Unknown}
 	if out.Messages == nil {
 		out.Messages = []events.Raw{}
 	}

@@ -255,6 +255,11 @@ func TestGatewaysHostile(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
+	var odd events.CompressResponse
+	_, text := e.Do(workertest.DefaultToken, "POST", "/v1/compress", `{"mode":"ccr","messages":[],"config":{"mode":"ccr","target_ratio":0.5}}`)
+	if err := events.Unmarshal([]byte(text), &odd); err != nil || !slices.Equal(odd.Unknown, []string{"mode", "config.target_ratio"}) {
+		t.Errorf("fields without effect: %s", text)
+	}
 	if env.LogEnd() != before {
 		t.Error("requests that belong to no conversation are published")
 	}
