@@ -157,7 +157,7 @@ func (s *Sync) usage() (events.Raw, error) {
 	}
 	raw, err := encode(s.Usage)
 	if err == nil {
-		raw, err = (&events.SyncUsage{View: s.Last.view, Count: int64(s.Last.of), Raw: raw}).Encode()
+		raw, err = events.Marshal(&events.SyncUsage{View: s.Last.view, Count: int64(s.Last.of), Raw: raw})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encode usage: %w", err)

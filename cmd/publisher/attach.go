@@ -78,7 +78,7 @@ func (c *attachCmd) attach(in *events.AttachRequest, limit int) error {
 			return events.NewInvalid(events.CodeBadPolicy, "policy", "is not one JSON object")
 		}
 		if len(data) <= limit || most == 0 {
-			_, err := events.DecodeAttachRequest(data)
+			_, err := events.Decode[events.AttachRequest](data)
 			return err
 		}
 	}

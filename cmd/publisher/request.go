@@ -38,7 +38,7 @@ func (c *compactCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return events.NewInvalid(events.CodeBadPolicy, "policy", "is not one JSON object")
 	}
-	if _, err := events.DecodeCompact(data); err != nil {
+	if _, err := events.Decode[events.Compact](data); err != nil {
 		return err
 	}
 	return f.request(ctx, events.KindCompact, c.Session, body.ID, data, c.Timeout)
@@ -61,7 +61,7 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := events.DecodeRewind(data); err != nil {
+	if _, err := events.Decode[events.Rewind](data); err != nil {
 		return err
 	}
 	return f.request(ctx, events.KindRewind, c.Session, body.ID, data, c.Timeout)

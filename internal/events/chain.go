@@ -70,15 +70,15 @@ func (f Format) DigestOf(messages []Raw) Digest {
 
 // expect reads the base of a turn.
 func (e *envelope) expect() *Expect {
-	if turn, digest, ok := e.numberAndDigest("expect", "turn", "digest"); ok {
+	if turn, digest, ok := numberAndDigest[Expect](e, "expect", nil, "turn", "digest"); ok {
 		return &Expect{Turn: turn, Digest: digest}
 	}
 	return nil
 }
 
 // numberAndDigest reads a required field, an object of a number and a digest.
-func (e *envelope) numberAndDigest(name, number, digest string) (n int64, d Digest, ok bool) {
-	ms, ok := e.object(name)
+func numberAndDigest[T any](e *envelope, name string, in *T, number, digest string) (n int64, d Digest, ok bool) {
+	ms, ok := object(e, name, in)
 	if !ok {
 		return 0, d, false
 	}
@@ -99,8 +99,8 @@ func (e *envelope) numberAndDigest(name, number, digest string) (n int64, d Dige
 }
 
 // fork reads the place where a session branched off.
-func (e *envelope) fork() *Fork {
-	ms, ok := e.object("forked_from")
+func (e *envelope) fork(in *Fork) *Fork {
+	ms, ok := object(e, "forked_from", in)
 	if !ok {
 		return nil
 	}
@@ -119,9 +119,9 @@ func (e *envelope) fork() *Fork {
 	return x
 }
 
-// object reads a field that is an object, and whether it is there.
-func (e *envelope) object(name string) ([]codec.Member, bool) {
-	v, ok := e.take(name)
+// object reads a field that is an object, and whether it is there. Without a payload it reads in.
+func object[T any](e *envelope, name string, in *T) ([]codec.Member, bool) {
+	v, ok := takeOr(e, name, in)
 	if !ok || e.tooLarge(name, v) {
 		return nil, false
 	}

@@ -86,65 +86,50 @@ type AttachmentCost struct {
 	Send   bool  `json:"send"`
 }
 
-// DecodeCheckRequest reads the payload of a compactd.check. Its error is an
-// [*Invalid]. The request holds parts of data, which must not change afterwards.
-func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
-	return decode(data, MaxCheckBytes, func(env *envelope) *CheckRequest {
-		r := &CheckRequest{
-			About: env.about(), NextCall: env.nextCall(), Attachments: env.attachments("attachments"), Unknown: UnknownFields(data, CheckRequest{}),
-		}
-		env.await(&r.Await)
-		return r
-	})
+func (r *CheckRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	env.nextCall(&r.NextCall)
+	listAt(env, "attachments", &r.Attachments, MaxAttachments, env.attachment)
+	r.Unknown = appendUnknown(nil, "", env.fields, CheckRequest{})
+	env.await(&r.Await)
 }
 
 // nextCall reads the fields of a call.
-func (e *envelope) nextCall() NextCall {
-	c := NextCall{
-		Provider: e.text("provider"), Model: e.text("model"), MaxOutputTokens: e.count("max_output_tokens", 1, MaxTokens),
-		ContextWindow: e.count("context_window", 1, MaxTokens), Format: Format(e.text("format")),
-		Tokens: e.count("tokens", 0, MaxTokens), System: e.raw("system", '"', '['), Tools: e.raw("tools", '['),
-	}
-	if c.Format != "" && !c.Format.Known() {
-		e.problems.join(unknownFormat())
-	}
+func (e *envelope) nextCall(c *NextCall) {
+	e.textAt("provider", &c.Provider, maxNameBytes)
+	e.textAt("model", &c.Model, maxNameBytes)
+	e.countAt("max_output_tokens", &c.MaxOutputTokens, 1, MaxTokens)
+	e.countAt("context_window", &c.ContextWindow, 1, MaxTokens)
+	e.format(&c.Format)
+	e.countAt("tokens", &c.Tokens, 0, MaxTokens)
+	e.raw("system", &c.System, '"', '[')
+	e.raw("tools", &c.Tools, '[')
 	if m, ok := e.take("messages"); ok {
 		var err error
 		if c.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
 			e.problems.add(CodeBadType, "messages", "must be an array")
 		}
-		e.problems.join(TooMany(len(c.Messages), 0))
 	}
-	return c
+	e.problems.join(TooMany(len(c.Messages), 0))
 }
 
-// attachments reads an array of objects with type and bytes.
-func (e *envelope) attachments(name string) []Attachment {
-	list, ok := e.list(name, MaxAttachments)
-	if !ok {
-		return nil
-	}
-	out := make([]Attachment, 0, len(list))
-	for _, raw := range list {
-		out = append(out, e.attachment(name, raw))
-	}
-	return out
-}
-
-// list reads an array of at most most values; ok is false without one.
-func (e *envelope) list(name string, most int) (list []Raw, ok bool) {
+// listAt reads an array of at most most values.
+func listAt[T any](e *envelope, name string, at *[]T, most int, read func(name string, raw Raw) T) {
 	v, ok := e.take(name)
 	if !ok {
-		return nil, false
+		return
 	}
 	list, err := codec.ReadArray(v)
 	if err != nil {
 		e.problems.add(CodeBadType, name, "must be an array")
 	} else if len(list) > most {
 		e.problems.add(CodeTooLarge, name, "are more than %d", most)
-		return nil, false
+		return
 	}
-	return list, true
+	*at = make([]T, 0, len(list))
+	for _, raw := range list {
+		*at = append(*at, read(name, raw))
+	}
 }
 
 func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
@@ -249,28 +234,16 @@ func (r *AttachRequest) SummaryWait() time.Duration {
 	return time.Duration(*r.SummaryMS) * time.Millisecond
 }
 
-// DecodeAttachRequest reads the payload of a compactd.attach. Its error is an
-// [*Invalid]. The request holds parts of data, which must not change afterwards.
-func DecodeAttachRequest(data []byte) (*AttachRequest, error) {
-	return decode(data, MaxCheckBytes, func(env *envelope) *AttachRequest {
-		return &AttachRequest{
-			About: env.about(), NextCall: env.nextCall(),
-			Attachments: env.attachedFiles("attachments"), Policy: env.raw("policy", '{'), Focus: env.words("focus", MaxFocusBytes),
-			SummaryMS: env.counted("summary_ms", 0, MaxSummaryWait.Milliseconds()),
-		}
-	})
-}
-
-func (e *envelope) attachedFiles(name string) []AttachedFile {
-	list, ok := e.list(name, MaxAttachments)
-	if e.require(name, ""); !ok {
-		return nil
+func (r *AttachRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	env.nextCall(&r.NextCall)
+	if r.Attachments == nil {
+		env.require("attachments", "")
 	}
-	out := make([]AttachedFile, 0, len(list))
-	for _, raw := range list {
-		out = append(out, e.attachedFile(name, raw))
-	}
-	return out
+	listAt(env, "attachments", &r.Attachments, MaxAttachments, env.attachedFile)
+	env.raw("policy", &r.Policy, '{')
+	env.wordsAt("focus", &r.Focus, MaxFocusBytes)
+	env.countedAt("summary_ms", &r.SummaryMS, 0, MaxSummaryWait.Milliseconds())
 }
 
 func (e *envelope) attachedFile(name string, raw Raw) (out AttachedFile) {

@@ -80,64 +80,62 @@ type RetrieveResponse struct {
 	Session  string `json:"session"`
 }
 
-// DecodeCompressRequest reads the body of a request to compress. Its error is an [*Invalid]. It
-// holds parts of data, which must not change afterwards.
-func DecodeCompressRequest(data []byte) (*CompressRequest, error) {
-	return decode(data, MaxSyncBytes, func(env *envelope) *CompressRequest {
-		r := &CompressRequest{V: Version, Model: env.text("model"), Messages: env.messages(), TokenBudget: env.count("token_budget", 0, MaxTokens)}
-		ms, _ := env.object("config")
-		r.Unknown = appendUnknown(appendUnknown(nil, "", env.fields, *r), "config.", ms, r.Config)
-		for _, f := range ms {
-			if f.Value.Kind() == 'n' {
-				continue
-			}
-			switch f.Name {
-			case "session_id":
-				r.Config.SessionID = env.textOf("config.", f.Name, f.Value)
-			case "mode":
-				r.Config.Mode = env.textOf("config.", f.Name, f.Value)
-			case "frozen_message_count":
-				r.Config.Frozen = env.countOf("config.", f.Name, f.Value, 0, MaxNumber)
-			}
+func (r *CompressRequest) read(env *envelope) {
+	r.V = Version
+	env.textAt("model", &r.Model, maxNameBytes)
+	env.messages(&r.Messages)
+	env.countAt("token_budget", &r.TokenBudget, 0, MaxTokens)
+	ms, _ := object(env, "config", &r.Config)
+	r.Unknown = appendUnknown(appendUnknown(nil, "", env.fields, *r), "config.", ms, r.Config)
+	for _, f := range ms {
+		if f.Value.Kind() == 'n' {
+			continue
 		}
-		return r
-	})
-}
-
-// DecodeUsageRequest reads the body of a request with usage. Its error is an [*Invalid].
-func DecodeUsageRequest(data []byte) (*UsageRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *UsageRequest {
-		r := &UsageRequest{V: Version, Session: env.text("session"), View: env.text("view"), Usage: env.raw("usage", '{')}
-		if r.View == "" {
-			env.problems.add(CodeMissingField, "view", "is required")
+		switch f.Name {
+		case "session_id":
+			r.Config.SessionID = env.textOf("config.", f.Name, f.Value)
+		case "mode":
+			r.Config.Mode = env.textOf("config.", f.Name, f.Value)
+		case "frozen_message_count":
+			r.Config.Frozen = env.countOf("config.", f.Name, f.Value, 0, MaxNumber)
 		}
-		if r.Usage == nil {
-			env.problems.add(CodeMissingField, "usage", "is required")
-		}
-		return r
-	})
-}
-
-// messages reads the required list of messages of a history.
-func (e *envelope) messages() []Raw {
-	m, ok := e.take("messages")
-	if !ok {
-		e.problems.add(CodeMissingField, "messages", "is required")
-		return nil
 	}
-	all, err := codec.ReadFirst(codec.Clean(m), MaxSyncMessages+1)
+}
+
+func (r *UsageRequest) read(env *envelope) {
+	r.V = Version
+	env.textAt("session", &r.Session, maxNameBytes)
+	env.textAt("view", &r.View, maxNameBytes)
+	env.raw("usage", &r.Usage, '{')
+	if r.View == "" {
+		env.problems.add(CodeMissingField, "view", "is required")
+	}
+	if r.Usage == nil {
+		env.problems.add(CodeMissingField, "usage", "is required")
+	}
+}
+
+// messages reads the required list of messages of a history. Without a payload an absent list is empty.
+func (e *envelope) messages(at *[]Raw) {
+	m, ok := e.take("messages")
+	var err error
+	switch {
+	case ok:
+		*at, err = codec.ReadFirst(codec.Clean(m), MaxSyncMessages+1)
+	case e.fields != nil:
+		e.require("messages", "")
+	}
 	switch {
 	case err != nil:
 		e.problems.add(CodeBadType, "messages", "must be an array")
-	case len(all) > MaxSyncMessages:
+	case len(*at) > MaxSyncMessages:
 		e.problems.add(CodeTooLarge, "messages", "are more than %d", MaxSyncMessages)
 	}
-	for i, m := range all {
+	for i, m := range *at {
 		if m.Kind() != '{' {
 			e.problems.add(CodeBadMessage, "messages", "%d is not an object", i)
 		}
 	}
-	return all
 }
 
 // FormatOf is the dialect of messages: of the first that is recognised, else fallback, else OpenAI's chat

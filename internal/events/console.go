@@ -111,23 +111,23 @@ func (p *Place) UnmarshalText(text []byte) error {
 const placeBytes = 90
 
 // ranking reads the fields of a ranking.
-func (e *envelope) ranking(sorts []Sort) Ranking {
-	r := Ranking{Text: e.words("text", MaxSearchBytes)}
-	r.Sort, r.Order = choice(e, "sort", sorts), choice(e, "order", []Order{OrderAscending, OrderDescending})
-	r.Partition = e.counted("partition", 0, maxPartition)
-	return r
+func (e *envelope) ranking(r *Ranking, sorts []Sort) {
+	e.wordsAt("text", &r.Text, MaxSearchBytes)
+	choice(e, "sort", &r.Sort, sorts)
+	choice(e, "order", &r.Order, []Order{OrderAscending, OrderDescending})
+	e.countedAt("partition", &r.Partition, 0, maxPartition)
 }
 
 // maxPartition bounds the number of a partition.
 const maxPartition = 1<<16 - 1
 
 // choice reads a text that is one of a list, or "".
-func choice[T ~string](e *envelope, name string, of []T) T {
-	s := T(e.text(name))
-	if s != "" && !slices.Contains(of, s) {
+func choice[T ~string](e *envelope, name string, at *T, of []T) {
+	s := string(*at)
+	e.textAt(name, &s, maxNameBytes)
+	if *at = T(s); s != "" && !slices.Contains(of, *at) {
 		e.problems.add(CodeBadType, name, "%s", "is none of "+strings.ReplaceAll(strings.Trim(fmt.Sprint(of), "[]"), " ", ", "))
 	}
-	return s
 }
 
 // after reads a place in a list; without one it begins.
@@ -214,13 +214,11 @@ type ModelSums struct {
 	Sums
 }
 
-// DecodeTenantsRequest reads the payload of a compactd.tenants. Its error is an [*Invalid].
-func DecodeTenantsRequest(data []byte) (*TenantsRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *TenantsRequest {
-		r := &TenantsRequest{V: Version, Ranking: env.ranking(TenantSorts), Limit: env.count("limit", 1, MaxSessions)}
-		env.after(&r.After)
-		return r
-	})
+func (r *TenantsRequest) read(env *envelope) {
+	r.V = Version
+	env.ranking(&r.Ranking, TenantSorts)
+	env.countAt("limit", &r.Limit, 1, MaxSessions)
+	env.after(&r.After)
 }
 
 // TimelineResponse has the growth of a session, and the tokens that its compactions removed. Its request is a
@@ -371,12 +369,11 @@ type PreviewRequest struct {
 	Policy Raw    `json:"policy,omitzero"`
 }
 
-// DecodePreviewRequest reads the payload of a preview. Its error is an [*Invalid].
-func DecodePreviewRequest(data []byte) (*PreviewRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *PreviewRequest {
-		env.only("v", "tenant", "session", "focus", "policy")
-		return &PreviewRequest{About: env.about(), Focus: env.words("focus", MaxFocusBytes), Policy: env.raw("policy", '{')}
-	})
+func (r *PreviewRequest) read(env *envelope) {
+	env.only("v", "tenant", "session", "focus", "policy")
+	env.aboutAt(&r.About)
+	env.wordsAt("focus", &r.Focus, MaxFocusBytes)
+	env.raw("policy", &r.Policy, '{')
 }
 
 // MaxWhatIf bounds the policies that one request compares with the one in force.
@@ -389,16 +386,13 @@ type WhatIfRequest struct {
 	Set [][]string `json:"set"`
 }
 
-// DecodeWhatIfRequest reads the payload of a whatif. Its error is an [*Invalid].
-func DecodeWhatIfRequest(data []byte) (*WhatIfRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *WhatIfRequest {
-		env.only("v", "tenant", "session", "set")
-		r := &WhatIfRequest{About: env.about()}
-		if v, ok := env.take("set"); ok && (Unmarshal(v, &r.Set) != nil || len(r.Set) > MaxWhatIf) {
-			env.problems.add(CodeBadType, "set", "is not a list of at most %d lists such as [\"target=0.5\"]", MaxWhatIf)
-		}
-		return r
-	})
+func (r *WhatIfRequest) read(env *envelope) {
+	env.only("v", "tenant", "session", "set")
+	env.aboutAt(&r.About)
+	v, ok := env.take("set")
+	if ok && Unmarshal(v, &r.Set) != nil || len(r.Set) > MaxWhatIf {
+		env.problems.add(CodeBadType, "set", "is not a list of at most %d lists such as [\"target=0.5\"]", MaxWhatIf)
+	}
 }
 
 // WhatIfResponse has the log of a session, decided again.
@@ -442,11 +436,9 @@ type FleetRequest struct {
 	Partition *int64 `json:"partition,omitzero"`
 }
 
-// DecodeFleetRequest reads the payload of a request for the fleet. Its error is an [*Invalid].
-func DecodeFleetRequest(data []byte) (*FleetRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *FleetRequest {
-		return &FleetRequest{V: Version, Partition: env.ranking(nil).Partition}
-	})
+func (r *FleetRequest) read(env *envelope) {
+	r.V = Version
+	env.ranking(&Ranking{Partition: r.Partition}, nil)
 }
 
 // FleetResponse has the owner of each partition, and the state of the workers.

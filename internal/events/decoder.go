@@ -168,7 +168,7 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 	version := number("v", f.v, 1)
 	if f.expect != nil || f.fork != nil {
 		env.fields = []codec.Member{{Name: "expect", Value: f.expect}, {Name: "forked_from", Value: f.fork}}
-		t.Expect, t.Fork = env.expect(), env.fork()
+		t.Expect, t.Fork = env.expect(), env.fork(nil)
 	}
 	if based := t.Expect != nil || t.Fork != nil; version != 0 && version != Version && (version != VersionExpect || !based) {
 		return false
@@ -240,7 +240,7 @@ func (d *Decoder) modelOf(v Raw) *knownModel {
 		return known
 	}
 	env := envelope{fields: []codec.Member{{Name: "model", Value: v}}}
-	m := env.model()
+	m := env.model(nil)
 	if len(env.problems) > 0 {
 		return nil
 	}

@@ -108,10 +108,10 @@ func FuzzDecodeRequest(f *testing.F) {
 			}
 			return err != nil
 		}
-		if c, err := DecodeCompact(data); !invalid(err) && (len(c.Focus) > MaxFocusBytes || c.Policy != nil && c.Policy.Kind() != '{') {
+		if c, err := Decode[Compact](data); !invalid(err) && (len(c.Focus) > MaxFocusBytes || c.Policy != nil && c.Policy.Kind() != '{') {
 			t.Fatalf("%+v", c)
 		}
-		if r, err := DecodeRewind(data); !invalid(err) && (r.Generation == nil) != (r.Steps > 0) {
+		if r, err := Decode[Rewind](data); !invalid(err) && (r.Generation == nil) != (r.Steps > 0) {
 			t.Fatalf("%+v", r)
 		}
 		_, err := DecodeEnd(data)
@@ -145,7 +145,7 @@ func FuzzDecodeService(f *testing.F) {
 			}
 			return err != nil
 		}
-		if r, err := DecodeSessionsRequest(data); !invalid(err) {
+		if r, err := Decode[SessionsRequest](data); !invalid(err) {
 			var again SessionsCursor
 			if err := again.UnmarshalText([]byte(r.After.String())); err != nil || again != r.After || r.Tenant != AnyTenant && !ValidID(r.Tenant) || r.Limit < 0 || r.Limit > MaxSessions {
 				t.Fatalf("%+v, cursor %+v, %v", r, again, err)
@@ -153,36 +153,36 @@ func FuzzDecodeService(f *testing.F) {
 		}
 		_, err := RequestTenant(data)
 		invalid(err)
-		if r, err := DecodeFilesRequest(data); !invalid(err) && r.Page < 0 {
+		if r, err := Decode[FilesRequest](data); !invalid(err) && r.Page < 0 {
 			t.Fatalf("%+v", r)
 		}
-		if r, err := DecodeHistoryRequest(data); !invalid(err) && (r.Limit < 0 || r.Limit > MaxHistory) {
+		if r, err := Decode[HistoryRequest](data); !invalid(err) && (r.Limit < 0 || r.Limit > MaxHistory) {
 			t.Fatalf("%+v", r)
 		}
-		if r, err := DecodeRecallRequest(data); !invalid(err) && (r.Limit > MaxHits || r.Index != nil && *r.Index < 0) {
+		if r, err := Decode[RecallRequest](data); !invalid(err) && (r.Limit > MaxHits || r.Index != nil && *r.Index < 0) {
 			t.Fatalf("%+v", r)
 		}
-		_, err = DecodeCheckRequest(data)
+		_, err = Decode[CheckRequest](data)
 		invalid(err)
-		if r, err := DecodeAttachRequest(data); !invalid(err) && (r.SummaryWait() < 0 || r.SummaryWait() > MaxSummaryWait) {
+		if r, err := Decode[AttachRequest](data); !invalid(err) && (r.SummaryWait() < 0 || r.SummaryWait() > MaxSummaryWait) {
 			t.Fatalf("%+v", r)
 		}
 		_, err = DecodeForget(data)
 		invalid(err)
-		_, err = DecodeIdle(data)
+		_, err = Decode[Idle](data)
 		invalid(err)
-		if r, err := DecodeTenantsRequest(data); !invalid(err) && (r.Limit < 0 || r.Limit > MaxSessions) {
+		if r, err := Decode[TenantsRequest](data); !invalid(err) && (r.Limit < 0 || r.Limit > MaxSessions) {
 			t.Fatalf("%+v", r)
 		}
-		if r, err := DecodeWhatIfRequest(data); !invalid(err) && len(r.Set) > MaxWhatIf {
+		if r, err := Decode[WhatIfRequest](data); !invalid(err) && len(r.Set) > MaxWhatIf {
 			t.Fatalf("%+v", r)
 		}
-		if r, err := DecodePreviewRequest(data); !invalid(err) && (len(r.Focus) > MaxFocusBytes || r.Policy != nil && r.Policy.Kind() != '{') {
+		if r, err := Decode[PreviewRequest](data); !invalid(err) && (len(r.Focus) > MaxFocusBytes || r.Policy != nil && r.Policy.Kind() != '{') {
 			t.Fatalf("%+v", r)
 		}
-		_, err = DecodeFleetRequest(data)
+		_, err = Decode[FleetRequest](data)
 		invalid(err)
-		if b, err := DecodeBranch(data); !invalid(err) && !ValidSession(b.Branch) {
+		if b, err := Decode[Branch](data); !invalid(err) && !ValidSession(b.Branch) {
 			t.Fatalf("%+v", b)
 		}
 		for _, k := range append(OutcomeKinds, "job", "none") {

@@ -123,32 +123,20 @@ func (c *SessionsCursor) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// DecodeSessionsRequest reads the payload of a compactd.sessions. Its error is an
-// [*Invalid].
-func DecodeSessionsRequest(data []byte) (*SessionsRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *SessionsRequest {
-		r := &SessionsRequest{
-			V: Version, Tenant: env.tenantOrAny(), Limit: env.count("limit", 1, MaxSessions), Ranking: env.ranking(SessionSorts), Level: choice(env, "level", Levels),
-		}
-		env.after(&r.After)
-		return r
-	})
-}
-
-// tenantOrAny is tenant for a request that may be about all.
-func (e *envelope) tenantOrAny() string {
-	if v, ok := e.take("tenant"); ok && string(v) == `"`+AnyTenant+`"` {
-		return AnyTenant
+func (r *SessionsRequest) read(env *envelope) {
+	r.V = Version
+	if v, _ := env.take("tenant"); string(v) == `"`+AnyTenant+`"` {
+		r.Tenant = AnyTenant
+	} else if r.Tenant != AnyTenant {
+		env.tenantAt(&r.Tenant)
 	}
-	return e.tenant()
+	env.countAt("limit", &r.Limit, 1, MaxSessions)
+	env.ranking(&r.Ranking, SessionSorts)
+	choice(env, "level", &r.Level, Levels)
+	env.after(&r.After)
 }
 
-// tenant reads the field of that name.
-func (e *envelope) tenant() (tenant string) {
-	e.tenantAt(&tenant)
-	return tenant
-}
-
+// tenantAt reads the field of that name.
 func (e *envelope) tenantAt(at *string) {
 	if _, ok := e.take("tenant"); !ok && *at == "" {
 		*at = DefaultTenant
@@ -205,12 +193,6 @@ type File struct {
 	// Restorable: its latest read is whole and still true, so that a compaction that
 	// hides it may show it again.
 	Restorable bool `json:"restorable"`
-}
-
-// DecodeFilesRequest reads the payload of a compactd.files. Its error is an
-// [*Invalid].
-func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
-	return decodeRequest[FilesRequest](data)
 }
 
 func (r *FilesRequest) read(env *envelope) {
@@ -290,12 +272,9 @@ func (b *Compacted) Entry(stored int64) HistoryEntry {
 	return e
 }
 
-// DecodeHistoryRequest reads the payload of a compactd.history. Its error is an
-// [*Invalid].
-func DecodeHistoryRequest(data []byte) (*HistoryRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *HistoryRequest {
-		return &HistoryRequest{About: env.about(), Limit: env.count("limit", 1, MaxHistory)}
-	})
+func (r *HistoryRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	env.countAt("limit", &r.Limit, 1, MaxHistory)
 }
 
 // SubjectOutcome reports the result of one event.
@@ -330,12 +309,6 @@ type OutcomeResponse struct {
 	Compaction *HistoryEntry `json:"compaction,omitzero"`
 	Generation int64         `json:"generation"` // of the session now
 	Through    Through       `json:"through"`    // the last turn taken by now
-}
-
-// DecodeOutcomeRequest reads the payload of a compactd.outcome. Its error is an
-// [*Invalid].
-func DecodeOutcomeRequest(data []byte) (*OutcomeRequest, error) {
-	return decodeRequest[OutcomeRequest](data)
 }
 
 func (r *OutcomeRequest) read(env *envelope) {

@@ -98,12 +98,6 @@ func InAncestor(ancestor string) string {
 	return "session " + ancestor + ", "
 }
 
-// DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
-// [*Invalid].
-func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
-	return decodeRequest[RecallRequest](data)
-}
-
 func (r *RecallRequest) read(env *envelope) {
 	has := func(name string, set bool) bool {
 		_, ok := env.take(name)

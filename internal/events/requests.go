@@ -19,19 +19,11 @@ type Compact struct {
 	Policy Raw    `json:"policy,omitzero"`
 }
 
-// DecodeCompact reads the payload of a session.compact. Its error is an [*Invalid].
-func DecodeCompact(data []byte) (*Compact, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *Compact {
-		c := &Compact{}
-		c.read(env)
-		c.Model, c.Policy = env.model(), env.raw("policy", '{')
-		return c
-	})
-}
-
 func (c *Compact) read(env *envelope) {
 	env.textAt("id", &c.ID, maxNameBytes)
 	env.wordsAt("focus", &c.Focus, MaxFocusBytes)
+	c.Model = env.model(c.Model)
+	env.raw("policy", &c.Policy, '{')
 }
 
 // Rewind is a session.rewind: return to the view of an earlier generation. One of
@@ -42,15 +34,14 @@ type Rewind struct {
 	Steps      int64  `json:"steps,omitzero"`      // compactions in view to undo
 }
 
-// DecodeRewind reads the payload of a session.rewind. Its error is an [*Invalid].
-func DecodeRewind(data []byte) (*Rewind, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *Rewind {
-		r := &Rewind{ID: env.text("id"), Steps: env.count("steps", 1, MaxNumber), Generation: env.counted("generation", 0, MaxNumber)}
-		if _, steps := env.take("steps"); (r.Generation != nil) == steps {
-			env.problems.add(CodeMissingField, "generation", "or steps is required, not both")
-		}
-		return r
-	})
+func (r *Rewind) read(env *envelope) {
+	_, steps := env.take("steps")
+	steps = steps || r.Steps != 0
+	env.textAt("id", &r.ID, maxNameBytes)
+	env.countAt("steps", &r.Steps, 1, MaxNumber)
+	if env.countedAt("generation", &r.Generation, 0, MaxNumber); (r.Generation != nil) == steps {
+		env.problems.add(CodeMissingField, "generation", "or steps is required, not both")
+	}
 }
 
 // Idle is a session.idle: the session has had no turn since the turn at a sequence of the log. Only workers
@@ -60,15 +51,14 @@ type Idle struct {
 	Since uint64 `json:"since"`
 }
 
-// DecodeIdle reads the payload of a session.idle. Its error is an [*Invalid].
-func DecodeIdle(data []byte) (*Idle, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *Idle {
-		i := &Idle{Header: Header{V: Version, ID: env.text("id")}, Since: uint64(env.count("since", 1, math.MaxInt64))}
-		if i.Since == 0 && len(env.problems) == 0 {
-			env.problems.add(CodeMissingField, "since", "is required")
-		}
-		return i
-	})
+func (i *Idle) read(env *envelope) {
+	i.V = Version
+	env.textAt("id", &i.ID, maxNameBytes)
+	since := int64(i.Since)
+	env.countAt("since", &since, 1, math.MaxInt64)
+	if i.Since = uint64(since); i.Since == 0 && len(env.problems) == 0 {
+		env.problems.add(CodeMissingField, "since", "is required")
+	}
 }
 
 // Branch is a session.branch: another session of the tenant branched off this one, by a turn with
@@ -78,19 +68,17 @@ type Branch struct {
 	Branch string `json:"branch"` // the id of that session
 }
 
-// DecodeBranch reads the payload of a session.branch. Its error is an [*Invalid].
-func DecodeBranch(data []byte) (*Branch, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *Branch {
-		b := &Branch{Header: Header{V: Version, ID: env.text("id")}, Branch: env.words("branch", MaxIDLen)}
-		switch {
-		case len(env.problems) > 0:
-		case b.Branch == "":
-			env.problems.add(CodeMissingField, "branch", "is required")
-		case !ValidSession(b.Branch):
-			env.problems.add(CodeBadID, "branch", badSession)
-		}
-		return b
-	})
+func (b *Branch) read(env *envelope) {
+	b.V = Version
+	env.textAt("id", &b.ID, maxNameBytes)
+	env.wordsAt("branch", &b.Branch, MaxIDLen)
+	switch {
+	case len(env.problems) > 0:
+	case b.Branch == "":
+		env.problems.add(CodeMissingField, "branch", "is required")
+	case !ValidSession(b.Branch):
+		env.problems.add(CodeBadID, "branch", badSession)
+	}
 }
 
 // DecodeEnd reads the payload of a session.end, which holds an id at most. Its
@@ -101,13 +89,7 @@ func DecodeEnd(data []byte) (id string, err error) {
 	})
 }
 
-// words reads a text for people or models, of at most limit bytes.
-func (e *envelope) words(name string, limit int) string {
-	var s string
-	e.wordsAt(name, &s, limit)
-	return s
-}
-
+// wordsAt reads a text for people or models, of at most limit bytes.
 func (e *envelope) wordsAt(name string, at *string, limit int) {
 	if v, ok := e.take(name); ok {
 		if *at, ok = codec.Text(v); !ok {
@@ -149,10 +131,12 @@ type Overflow struct {
 func DecodeOverflow(data []byte) (*Overflow, error) {
 	return decode(data, MaxOverflowBytes, func(env *envelope) *Overflow {
 		o := &Overflow{
-			ID: env.text("id"), Error: env.raw("error", '"', '{', '['), Status: env.count("status", 100, 599), Model: env.model(),
-			Unbind: env.flag("unbind"), Unrecorded: env.count("unrecorded", 0, MaxTokens), Generation: -1,
+			ID: env.text("id"), Status: env.count("status", 100, 599), Model: env.model(nil), Unrecorded: env.count("unrecorded", 0, MaxTokens), Generation: -1,
 		}
-		if n := env.counted("generation", 0, MaxNumber); n != nil {
+		env.raw("error", &o.Error, '"', '{', '[')
+		env.flag("unbind", &o.Unbind)
+		var n *int64
+		if env.countedAt("generation", &n, 0, MaxNumber); n != nil {
 			o.Generation = *n
 		}
 		if _, hasStatus := env.take("status"); !hasStatus {
@@ -218,11 +202,10 @@ type PoliciesRequest struct {
 	Hash string `json:"hash,omitzero"`
 }
 
-// DecodePoliciesRequest reads the payload of a compactd.policies. Its error is an [*Invalid].
-func DecodePoliciesRequest(data []byte) (*PoliciesRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *PoliciesRequest {
-		return &PoliciesRequest{V: Version, Tenant: env.tenant(), Hash: env.text("hash")}
-	})
+func (r *PoliciesRequest) read(env *envelope) {
+	r.V = Version
+	env.tenantAt(&r.Tenant)
+	env.textAt("hash", &r.Hash, maxNameBytes)
 }
 
 // PolicyRequest sets the policy of a tenant, without a restart of any worker.
@@ -233,12 +216,13 @@ type PolicyRequest struct {
 	Policy string `json:"policy"`
 }
 
-// DecodePolicyRequest reads the payload of a compactd.policy. Its error is an [*Invalid].
-func DecodePolicyRequest(data []byte) (*PolicyRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *PolicyRequest {
+func (r *PolicyRequest) read(env *envelope) {
+	r.V = Version
+	if env.fields != nil {
 		env.require("policy", "; an empty one removes that of the tenant")
-		return &PolicyRequest{V: Version, Tenant: env.tenant(), Policy: env.words("policy", MaxPolicyBytes)}
-	})
+	}
+	env.tenantAt(&r.Tenant)
+	env.wordsAt("policy", &r.Policy, MaxPolicyBytes)
 }
 
 // PoliciesResponse is the policy of a tenant.

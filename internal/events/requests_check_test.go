@@ -34,12 +34,12 @@ func TestCheckAgreesWithDecoder(t *testing.T) {
 		if rapid.Bool().Draw(t, "goes on") {
 			recall.Before, recall.AsOf = &events.Position{Turn: n(), Index: n()}, &events.AsOf{Turn: n(), Seq: seq.Draw(t, "at"), Depth: n()}
 		}
-		agree(t, recall, events.DecodeRecallRequest)
-		agree(t, events.ContextRequest{About: about, Page: n(), Generation: perhaps.Draw(t, "generation"), Await: await}, events.DecodeContextRequest)
-		agree(t, events.FilesRequest{About: about, Page: n()}, events.DecodeFilesRequest)
-		agree(t, events.OutcomeRequest{About: about, Seq: seq.Draw(t, "seq"), WaitMS: perhaps.Draw(t, "wait")}, events.DecodeOutcomeRequest)
-		agree(t, events.StatsRequest{About: about, Provider: s(), Model: s(), MaxOutputTokens: n(), Await: await}, events.DecodeStatsRequest)
-		agree(t, events.Compact{ID: s(), Focus: s()}, events.DecodeCompact)
+		agree(t, recall, events.Decode[events.RecallRequest])
+		agree(t, events.ContextRequest{About: about, Page: n(), Generation: perhaps.Draw(t, "generation"), Await: await}, events.Decode[events.ContextRequest])
+		agree(t, events.FilesRequest{About: about, Page: n()}, events.Decode[events.FilesRequest])
+		agree(t, events.OutcomeRequest{About: about, Seq: seq.Draw(t, "seq"), WaitMS: perhaps.Draw(t, "wait")}, events.Decode[events.OutcomeRequest])
+		agree(t, events.StatsRequest{About: about, Provider: s(), Model: s(), MaxOutputTokens: n(), Await: await}, events.Decode[events.StatsRequest])
+		agree(t, events.Compact{ID: s(), Focus: s()}, events.Decode[events.Compact])
 	})
 }
 

@@ -217,23 +217,11 @@ func RequestTenant(request []byte) (string, error) {
 	return env.text("tenant"), env.problems.err()
 }
 
-// DecodeContextRequest reads the payload of a compactd.context. Its error is an
-// [*Invalid].
-func DecodeContextRequest(data []byte) (*ContextRequest, error) {
-	return decodeRequest[ContextRequest](data)
-}
-
 func (r *ContextRequest) read(env *envelope) {
 	env.aboutAt(&r.About)
 	env.countAt("page", &r.Page, 1, MaxNumber)
 	env.await(&r.Await)
 	env.countedAt("generation", &r.Generation, 0, MaxNumber)
-}
-
-// DecodeStatsRequest reads the payload of a compactd.stats. Its error is an
-// [*Invalid].
-func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
-	return decodeRequest[StatsRequest](data)
 }
 
 func (r *StatsRequest) read(env *envelope) {
@@ -244,12 +232,7 @@ func (r *StatsRequest) read(env *envelope) {
 	env.await(&r.Await)
 }
 
-// about reads which session a request is about.
-func (e *envelope) about() (a About) {
-	e.aboutAt(&a)
-	return a
-}
-
+// aboutAt reads which session a request is about.
 func (e *envelope) aboutAt(a *About) {
 	if a.V != 0 {
 		e.version(int64(a.V))
@@ -389,10 +372,5 @@ func (e *envelope) seq(at *uint64) {
 	*at = uint64(n)
 }
 
-// wait reads the field wait_ms; nil where it is absent.
-func (e *envelope) wait() (ms *int64) {
-	e.waitAt(&ms)
-	return ms
-}
-
+// waitAt reads the field wait_ms.
 func (e *envelope) waitAt(at **int64) { e.countedAt("wait_ms", at, 0, MaxWait.Milliseconds()) }

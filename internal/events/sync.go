@@ -71,7 +71,7 @@ type SyncRequest struct {
 
 	Prefix       *SyncPrefix  `json:"prefix,omitzero"`     // messages that both sides have; nil for none
 	Messages     []Raw        `json:"messages"`            // the whole history, or the messages after the prefix
-	Usage        *SyncUsage   `json:"-"`                   // of the last call; it travels in its provider's shape
+	Usage        *SyncUsage   `json:"usage,omitzero"`      // of the last call; it travels in its provider's shape
 	Refused      *SyncRefused `json:"refused,omitzero"`    // the last call, if its provider refused it as too long
 	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: auto
 	WaitMS       *int64       `json:"wait_ms,omitzero"`    // the most to wait for the decision, in milliseconds; nil is 500
@@ -172,11 +172,8 @@ func (r *SyncRequest) Address() Address {
 	return a
 }
 
-// Encode writes usage as it travels, nil for none.
-func (u *SyncUsage) Encode() (Raw, error) {
-	if u == nil {
-		return nil, nil
-	}
+// MarshalJSON writes usage as it travels.
+func (u *SyncUsage) MarshalJSON() ([]byte, error) {
 	ms, err := codec.ReadObject(u.Raw)
 	if err != nil {
 		return nil, err
@@ -186,18 +183,6 @@ func (u *SyncUsage) Encode() (Raw, error) {
 		ms = codec.SetMember(ms, "count", Raw(strconv.FormatInt(u.Count, 10)))
 	}
 	return codec.WriteObject(ms), nil
-}
-
-// Encode writes the request as a payload.
-func (r *SyncRequest) Encode() ([]byte, error) {
-	usage, err := r.Usage.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return Marshal(struct {
-		*SyncRequest
-		Usage Raw `json:"usage,omitzero"`
-	}{r, usage})
 }
 
 // BranchID is the id of a branch of a session.
@@ -216,44 +201,31 @@ func IsBranch(session, id string) bool {
 	return strings.HasPrefix(SessionName(id), SessionName(session)+"/") || strings.HasPrefix(id, longBranch)
 }
 
-// DecodeSyncRequest reads the payload of a compactd.sync. Its error is an [*Invalid]. It
-// holds parts of data, which must not change afterwards.
-func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
-	return decode(data, MaxSyncBytes, func(env *envelope) *SyncRequest {
-		r := &SyncRequest{
-			About: env.about(), Branch: env.text("branch"),
-			Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
-			Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
-			OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeAuto))), WaitMS: env.wait(),
-			DryRun: env.flag("dry_run"), Frozen: env.count("frozen", 0, MaxNumber), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
-		}
-		switch r.OnDivergence {
-		case DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse:
-		default:
-			env.problems.add(CodeBadType, "on_diverge", "is none of auto, replace, branch, refuse")
-		}
-		if r.Form != FormParts && r.Form != FormMessages {
-			env.problems.add(CodeBadType, "form", "is none of parts, messages")
-		}
-		if r.Format != "" && !r.Format.Known() {
-			env.problems.join(unknownFormat())
-		}
-		r.Messages = env.messages()
-		return r
-	})
-}
-
-// prefix reads the messages that both sides have.
-func (e *envelope) prefix() *SyncPrefix {
-	if count, hash, ok := e.numberAndDigest("prefix", "count", "hash"); ok {
-		return &SyncPrefix{Count: count, Hash: hash}
+func (r *SyncRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	env.textAt("branch", &r.Branch, maxNameBytes)
+	r.Model = env.model(r.Model)
+	env.format(&r.Format)
+	env.raw("system", &r.System, '"', '[')
+	env.raw("tools", &r.Tools, '[')
+	env.raw("policy", &r.Policy, '{')
+	if count, hash, ok := numberAndDigest(env, "prefix", r.Prefix, "count", "hash"); ok {
+		r.Prefix = &SyncPrefix{Count: count, Hash: hash}
 	}
-	return nil
+	r.Usage, r.Refused = env.syncUsage(r.Usage), env.refused(r.Refused)
+	r.OnDivergence, r.Form = cmp.Or(r.OnDivergence, DivergeAuto), cmp.Or(r.Form, FormParts)
+	choice(env, "on_diverge", &r.OnDivergence, []Divergence{DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse})
+	choice(env, "form", &r.Form, []Form{FormParts, FormMessages})
+	env.waitAt(&r.WaitMS)
+	env.flag("dry_run", &r.DryRun)
+	env.countAt("frozen", &r.Frozen, 0, MaxNumber)
+	r.Fork = env.fork(r.Fork)
+	env.messages(&r.Messages)
 }
 
 // syncUsage reads the usage for a view.
-func (e *envelope) syncUsage() *SyncUsage {
-	ms, ok := e.object("usage")
+func (e *envelope) syncUsage(in *SyncUsage) *SyncUsage {
+	ms, ok := object(e, "usage", in)
 	if !ok {
 		return nil
 	}
@@ -274,8 +246,8 @@ func (e *envelope) syncUsage() *SyncUsage {
 }
 
 // refused reads a refusal.
-func (e *envelope) refused() *SyncRefused {
-	ms, ok := e.object("refused")
+func (e *envelope) refused(in *SyncRefused) *SyncRefused {
+	ms, ok := object(e, "refused", in)
 	if !ok {
 		return nil
 	}
@@ -307,10 +279,10 @@ func (e *envelope) refused() *SyncRefused {
 }
 
 // flag reads a field that is true or false.
-func (e *envelope) flag(name string) bool {
-	v, ok := e.take(name)
-	if ok && v.Kind() != 't' && v.Kind() != 'f' {
-		e.problems.add(CodeBadType, name, "must be true or false")
+func (e *envelope) flag(name string, at *bool) {
+	if v, ok := e.take(name); ok {
+		if *at = v.Kind() == 't'; !*at && v.Kind() != 'f' {
+			e.problems.add(CodeBadType, name, "must be true or false")
+		}
 	}
-	return ok && v.Kind() == 't'
 }

@@ -25,7 +25,7 @@ func TestTinyValuesOfSync(t *testing.T) {
 		data := []byte(body)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := events.DecodeSyncRequest(data)
+		_, err := events.Decode[events.SyncRequest](data)
 		runtime.ReadMemStats(&after)
 		if n := after.TotalAlloc - before.TotalAlloc; events.CodeOf(err) != events.CodeTooLarge || n > most {
 			t.Errorf("%s: %d MiB for a request of %d, %v", name, n>>20, len(data)>>20, err)

@@ -9,11 +9,11 @@ import (
 // A sync that a worker sends on to another one has the view and the count of its usage.
 func TestSyncUsageIsSentOn(t *testing.T) {
 	in := &events.SyncRequest{About: events.About{Session: "s"}, Messages: []events.Raw{}, Usage: &events.SyncUsage{View: "1:00", Count: 7, Raw: events.Raw(`{"input_tokens":3}`)}}
-	data, err := in.Encode()
+	data, err := events.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := events.DecodeSyncRequest(data)
+	out, err := events.Decode[events.SyncRequest](data)
 	if err != nil || out.Usage == nil || out.Usage.View != "1:00" || out.Usage.Count != 7 || string(out.Usage.Raw) != `{"input_tokens":3}` {
 		t.Errorf("%s: %+v, %v", data, out.Usage, err)
 	}

@@ -138,16 +138,13 @@ func (e *envelope) turn(t *Turn) {
 	t.Number = e.count("turn", 1, MaxNumber)
 	t.Generation = e.count("generation", 0, MaxNumber)
 	t.ReplacesFrom = e.count("replaces_from", 1, MaxNumber)
-	t.Model = e.model()
-	t.Format = Format(e.text("format"))
-	t.System = e.raw("system", '"', '[')
-	t.Tools = e.raw("tools", '[')
-	t.Policy = e.raw("policy", '{')
+	t.Model = e.model(nil)
+	e.raw("system", &t.System, '"', '[')
+	e.raw("tools", &t.Tools, '[')
+	e.raw("policy", &t.Policy, '{')
 	t.Usage, t.UsageProblem = e.usage()
-	t.Expect, t.Fork = e.expect(), e.fork()
-	if t.Format != "" && !t.Format.Known() {
-		e.problems.join(unknownFormat())
-	}
+	t.Expect, t.Fork = e.expect(), e.fork(nil)
+	e.format(&t.Format)
 	if t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom {
 		e.problems.add(CodeOutOfRange, "turn", "must equal replaces_from")
 	}
@@ -180,23 +177,34 @@ func decode[A any](data []byte, limit int, read func(*envelope) A) (out A, err e
 	return out, env.problems.err()
 }
 
-// decodeRequest reads the payload of a request.
-func decodeRequest[R any, P interface {
-	*R
-	Checkable
-}](data []byte) (*R, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *R {
+// Decode reads the payload of a request. Beside its error, an [*Invalid] that lists every problem, it returns the fields
+// that could be read. The request holds parts of data, which must not change afterwards.
+func Decode[R any, P Payload[R]](data []byte) (*R, error) {
+	limit := MaxRequestBytes
+	switch any((*R)(nil)).(type) {
+	case *AttachRequest, *CheckRequest:
+		limit = MaxCheckBytes
+	case *CompressRequest, *SyncRequest:
+		limit = MaxSyncBytes
+	}
+	return decode(data, limit, func(env *envelope) *R {
 		r := new(R)
 		P(r).read(env)
 		return r
 	})
 }
 
+// Payload is the type *R of a request R.
+type Payload[R any] interface {
+	*R
+	Checkable
+}
+
 // Checkable is a request with one list of rules for its fields, with a payload and without one.
 type Checkable interface{ read(e *envelope) }
 
 // Check checks the fields of a request like its decoder; a zero one is absent. It completes them: absent ones get their
-// defaults, and spaces around words are cut. It does not check the model and the policy of a [Compact].
+// defaults, and spaces around words are cut. The decoder alone checks the bytes and the depth of JSON, and attachments.
 func Check(r Checkable) error {
 	env := &envelope{}
 	r.read(env)
@@ -273,6 +281,16 @@ func fieldName(s string) string {
 func (e *envelope) take(name string) (Raw, bool) {
 	v := codec.Lookup(e.fields, name)
 	return v, codec.IsSet(v)
+}
+
+// takeOr is take; without a payload the field is the JSON of in.
+func takeOr[T any](e *envelope, name string, in *T) (Raw, bool) {
+	v, ok := e.take(name)
+	if ok || in == nil || e.fields != nil {
+		return v, ok
+	}
+	v, _ = Marshal(in) // an error leaves no object
+	return v, true
 }
 
 // require notes that a field is absent; rest goes on with the sentence.
@@ -371,13 +389,7 @@ func (e *envelope) countAt(name string, at *int64, low, high int64) {
 	}
 }
 
-// counted is count for a field whose value may be 0; nil if absent.
-func (e *envelope) counted(name string, low, high int64) (n *int64) {
-	e.countedAt(name, &n, low, high)
-	return n
-}
-
-// countedAt is counted for a request.
+// countedAt is countAt for a field whose value may be 0; nil if absent.
 func (e *envelope) countedAt(name string, at **int64, low, high int64) {
 	if v, ok := e.take(name); ok {
 		n := e.countOf("", name, v, low, high)
@@ -406,24 +418,29 @@ func (e *envelope) within(field string, n, low, high int64) int64 {
 	return n
 }
 
-// raw returns a field whose JSON kind is one of kinds, cleaned.
-func (e *envelope) raw(name string, kinds ...codec.Kind) Raw {
-	v, ok := e.take(name)
-	if !ok {
-		return nil
+// raw reads a field whose JSON kind is one of kinds, cleaned.
+func (e *envelope) raw(name string, at *Raw, kinds ...codec.Kind) {
+	if v, ok := e.take(name); ok {
+		*at = codec.Clean(v)
 	}
-	if !slices.Contains(kinds, v.Kind()) {
+	if *at != nil && !slices.Contains(kinds, at.Kind()) {
 		e.problems.add(CodeBadType, name, "has the wrong type")
-		return nil
+		*at = nil
 	}
-	return codec.Clean(v)
+}
+
+// format reads the field of that name.
+func (e *envelope) format(at *Format) {
+	if e.textAt("format", (*string)(at), maxNameBytes); *at != "" && !at.Known() {
+		e.problems.join(unknownFormat())
+	}
 }
 
 // modelField is the path before a model's fields in problems.
 const modelField = "model."
 
-func (e *envelope) model() *Model {
-	v, ok := e.take("model")
+func (e *envelope) model(in *Model) *Model {
+	v, ok := takeOr(e, "model", in)
 	if !ok || e.tooLarge("model", v) {
 		return nil
 	}

@@ -37,13 +37,13 @@ func ReadResult(data []byte, seq measure.Seq) (*compaction.Result, []events.Mess
 func ReadRequest(k events.Kind, data []byte, seq measure.Seq) (*compaction.Request, error) {
 	switch k {
 	case events.KindCompact:
-		return request(data, seq, events.DecodeCompact, compaction.NewCompact)
+		return request(data, seq, events.Decode[events.Compact], compaction.NewCompact)
 	case events.KindRewind:
-		return request(data, seq, events.DecodeRewind, compaction.NewRewind)
+		return request(data, seq, events.Decode[events.Rewind], compaction.NewRewind)
 	case events.KindIdle:
-		return request(data, seq, events.DecodeIdle, compaction.NewIdle)
+		return request(data, seq, events.Decode[events.Idle], compaction.NewIdle)
 	case events.KindBranch:
-		return request(data, seq, events.DecodeBranch, compaction.NewBranch)
+		return request(data, seq, events.Decode[events.Branch], compaction.NewBranch)
 	case events.KindEnd:
 		return request(data, seq, events.DecodeEnd, compaction.NewEnd)
 	case events.KindForget:

@@ -35,7 +35,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in, err := events.DecodeCompressRequest(body)
+	in, err := events.Decode[events.CompressRequest](body)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in, err := events.DecodeUsageRequest(body)
+	in, err := events.Decode[events.UsageRequest](body)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []eve
 	known := map[events.Address]bool{a: true}
 	for next := []events.Address{a}; len(next) > 0; next = next[1:] {
 		err := stream.ReadSubject(ctx, nc, topology.LogStream, events.LoggedAnywhere(events.KindBranch, next[0]), 1, func(m stream.LogMessage) error {
-			b, err := events.DecodeBranch(m.Data)
+			b, err := events.Decode[events.Branch](m.Data)
 			if err != nil { // it was overwritten
 				return nil //nolint:nilerr // it names no branch
 			}

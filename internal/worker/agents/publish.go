@@ -32,8 +32,8 @@ type idOnly struct {
 var verbs = []verb{
 	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeNewTurn, func(t *events.Turn) string { return t.ID }), false, nil},
 	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), false, events.Overflow{}},
-	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), false, events.Compact{}},
-	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), false, events.Rewind{}},
+	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.Decode[events.Compact], func(c *events.Compact) string { return c.ID }), false, events.Compact{}},
+	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.Decode[events.Rewind], func(r *events.Rewind) string { return r.ID }), false, events.Rewind{}},
 	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false, idOnly{}},
 	{"forget", events.KindForget, events.MaxRequestBytes, events.DecodeForget, true, nil},
 }

@@ -224,7 +224,7 @@ func (s *Compressor) usage(ctx context.Context, a events.Address) *events.SyncUs
 		s.onError(err)
 		return nil
 	}
-	in, err := events.DecodeUsageRequest(data)
+	in, err := events.Decode[events.UsageRequest](data)
 	if data == nil || err != nil {
 		return nil
 	}

@@ -261,7 +261,7 @@ func (f family) branches(ctx context.Context, a events.Address, before measure.S
 		if m.Seq >= uint64(before) {
 			return nil // the messages of several subjects are not in order
 		}
-		if b, err := events.DecodeBranch(m.Data); err == nil && !slices.Contains(out, b.Branch) { // err: overwritten
+		if b, err := events.Decode[events.Branch](m.Data); err == nil && !slices.Contains(out, b.Branch) { // err: overwritten
 			out = append(out, b.Branch)
 		}
 		return nil

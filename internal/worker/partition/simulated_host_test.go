@@ -27,9 +27,9 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 		o.syncer = syncs.New(h, syncs.Config{Compaction: o.set.Compaction, Texts: h.texts, MaxBytes: func() int { return o.s.eventBytes }})
 		o.busy = map[events.Address]bool{}
 	}
-	data, err := in.Encode()
+	data, err := events.Marshal(in)
 	if err == nil {
-		in, err = events.DecodeSyncRequest(data)
+		in, err = events.Decode[events.SyncRequest](data)
 	}
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (f simulatedFamily) branches(_ context.Context, a events.Address, before me
 	}
 	for _, e := range f.o.s.log[:before-1] {
 		if e.Kind == events.KindBranch && e.Address == a && !f.o.s.gone[e.Seq] {
-			b, err := events.DecodeBranch(e.Data)
+			b, err := events.Decode[events.Branch](e.Data)
 			if err != nil {
 				return nil, err
 			}

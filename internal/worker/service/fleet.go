@@ -27,27 +27,23 @@ const fleetTime = time.Second
 // started is the approximate start of the process.
 var started = time.Now().UnixMilli()
 
-// decodeFleet reads a request for the fleet.
-func (s *Service) decodeFleet(request []byte) (*call, error) {
-	in, err := events.DecodeFleetRequest(request)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.checkPartition(in.Partition); err != nil {
-		return nil, err
-	}
+// callFleet is the call of a request for the fleet.
+func (s *Service) callFleet(in *events.FleetRequest) *call {
 	return &call{
-		tenant: events.AnyTenant, partition: s.partitionOf(in.Partition), raw: request,
+		tenant: events.AnyTenant, partition: s.partitionOf(in.Partition), in: in,
 		answer: func(ctx context.Context) (any, error) { return s.fleet(ctx, in) },
-	}, nil
+	}
 }
 
 // fleet lists the partitions with their owners, and the workers with their states.
 func (s *Service) fleet(ctx context.Context, in *events.FleetRequest) (*events.FleetResponse, error) {
+	if err := s.checkPartition(in.Partition); err != nil {
+		return nil, err
+	}
 	if in.Partition != nil {
 		return s.served(ctx, int(*in.Partition))
 	}
-	answers, _, err := gather[events.FleetResponse](ctx, s, "fleet", fleetTime, func(p int64) any { return &events.FleetRequest{Partition: &p} })
+	answers, _, err := gather[events.FleetResponse](ctx, s, "fleet", fleetTime, func(p int64) *call { return s.callFleet(&events.FleetRequest{Partition: &p}) })
 	if err != nil {
 		return nil, err
 	}

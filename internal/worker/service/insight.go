@@ -15,7 +15,6 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
-	"compactd/internal/stored"
 	"compactd/internal/worker/insight"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/payload"
@@ -279,20 +278,13 @@ func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.
 // preview returns the result that a session.compact would have.
 func (s *Service) preview(ctx context.Context, in *events.PreviewRequest) (*events.PreviewResponse, error) {
 	out := &events.PreviewResponse{V: events.Version}
-	body, err := events.Marshal(&events.Compact{Focus: in.Focus, Policy: in.Policy})
-	if err != nil {
-		return nil, err
-	}
-	request, err := stored.ReadRequest(events.KindCompact, body, 0)
-	if err != nil {
-		return nil, err
-	}
+	request := compaction.NewCompact(&events.Compact{Focus: in.Focus, Policy: in.Policy}, 0)
 	if err := s.computeOver(ctx, in.Address()); err != nil {
 		return nil, err
 	}
 	now := time.Now().UnixMilli()
 	var outs []compaction.Outcome
-	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
+	_, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {
 			request.Seq, request.Time = l.LastTurnSeq()+1, now
 			outs, _ = compaction.Decide(l, request, s.config.Partitions.Compaction())

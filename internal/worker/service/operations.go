@@ -50,45 +50,43 @@ func (c *call) payload() ([]byte, error) {
 	if c.raw != nil {
 		return c.raw, nil
 	}
-	if in, ok := c.in.(*events.SyncRequest); ok {
-		return in.Encode()
-	}
 	return events.Marshal(c.in)
 }
 
 // addressed is a request about a session.
 type addressed[Q any] interface {
-	*Q
+	events.Payload[Q]
 	Address() events.Address
 }
 
-// typed makes an operation of a decoder and the function that answers the decoded request.
-func typed[Q, A any, P addressed[Q]](decode func([]byte) (*Q, error), answer func(*Service, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
+// read makes an operation of the call for a decoded request.
+func read[Q any, P events.Payload[Q]](of func(*Service, *Q) *call) func(*Service, []byte) (*call, error) {
 	return func(s *Service, request []byte) (*call, error) {
-		in, err := decode(request)
+		in, err := events.Decode[Q, P](request)
 		if err != nil {
 			return nil, err
 		}
-		c := callOf[Q, A, P](s, in, answer)
+		c := of(s, in)
 		c.raw = request
 		return c, nil
 	}
 }
 
+// typed makes an operation of the function that answers the decoded request.
+func typed[Q, A any, P addressed[Q]](answer func(*Service, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
+	return read[Q, P](func(s *Service, in *Q) *call { return callOf[Q, A, P](s, in, answer) })
+}
+
 // byAny makes an operation about policies, which any worker answers.
-func byAny[Q, A any](decode func([]byte) (*Q, error), answer func(*policies.Policies, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
-	return func(s *Service, request []byte) (*call, error) {
-		in, err := decode(request)
-		if err != nil {
-			return nil, err
-		}
-		return &call{tenant: events.AnyTenant, partition: anyWorker, raw: request, in: in, answer: func(ctx context.Context) (any, error) {
+func byAny[Q, A any, P events.Payload[Q]](answer func(*policies.Policies, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
+	return read[Q, P](func(s *Service, in *Q) *call {
+		return &call{tenant: events.AnyTenant, partition: anyWorker, in: in, answer: func(ctx context.Context) (any, error) {
 			if s.config.Policies == nil {
 				return nil, errNoPolicies
 			}
 			return answer(s.config.Policies, ctx, in)
-		}}, nil
-	}
+		}}
+	})
 }
 
 var errNoPolicies = events.Refuse(events.CodeNotFound, "the worker follows no policies of tenants", "Request it of a worker that compactd-worker runs.")
@@ -114,7 +112,7 @@ func Operations() []Operation {
 	return []Operation{
 		{
 			Name: "attach", Method: "POST", Path: session + "/attach", Body: true, Responses: []string{"attach-response"},
-			decode: typed(events.DecodeAttachRequest, (*Service).attach), long: true,
+			decode: typed((*Service).attach), long: true,
 		},
 		{
 			Name: "health", Method: "GET", Path: "/v1/health", Responses: []string{"health-response"},
@@ -123,89 +121,89 @@ func Operations() []Operation {
 		{
 			Name: "sessions", Method: "GET", Path: "/v1/sessions", Responses: []string{"sessions-response"},
 			Query:  append([]Param{{Name: "tenant", Text: true}, {Name: "level", Text: true}}, ranks...),
-			decode: (*Service).decodeSessions, slow: true, steps: true,
+			decode: read((*Service).callSessions), slow: true, steps: true,
 		},
 		{
 			Name: "fleet", Method: "GET", Path: "/v1/fleet", Responses: []string{"fleet-response"},
 			Query: []Param{{Name: "partition"}}, Operators: true,
-			decode: (*Service).decodeFleet, slow: true, steps: true,
+			decode: read((*Service).callFleet), slow: true, steps: true,
 		},
 		{
 			Name: "tenants", Method: "GET", Path: "/v1/tenants", Responses: []string{"tenants-response"},
 			Query: ranks, Operators: true,
-			decode: (*Service).decodeTenants, slow: true, steps: true,
+			decode: read((*Service).callTenants), slow: true, steps: true,
 		},
 		{
 			Name: "policies", Method: "GET", Path: "/v1/tenants/{tenant}/policies", Responses: []string{"policies-response"},
 			Query: []Param{{Name: "hash", Text: true}}, Operators: true,
-			decode: byAny(events.DecodePoliciesRequest, (*policies.Policies).Get), slow: true,
+			decode: byAny((*policies.Policies).Get), slow: true,
 		},
 		{
 			Name: "policy", Method: "POST", Path: "/v1/tenants/{tenant}/policy", Body: true, Responses: []string{"policies-response"},
 			Operators: true,
-			decode:    byAny(events.DecodePolicyRequest, (*policies.Policies).Set), slow: true, audited: true,
+			decode:    byAny((*policies.Policies).Set), slow: true, audited: true,
 		},
 		{
 			Name: "check", Method: "POST", Path: session + "/check", Body: true, Responses: []string{"check-response"},
-			decode: typed(events.DecodeCheckRequest, (*Service).check),
+			decode: typed((*Service).check),
 		},
 		{
 			Name: "context", Method: "GET", Path: session + "/context", Responses: []string{"context-response"},
 			Query:  append([]Param{page, {Name: "generation"}}, awaits...),
-			decode: typed(events.DecodeContextRequest, (*Service).context), slow: true, steps: true, audited: true,
+			decode: typed((*Service).context), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "files", Method: "GET", Path: session + "/files", Responses: []string{"files-response"},
 			Query:  []Param{page},
-			decode: typed(events.DecodeFilesRequest, (*Service).files), slow: true, audited: true,
+			decode: typed((*Service).files), slow: true, audited: true,
 		},
 		{
 			Name: "history", Method: "GET", Path: session + "/history", Responses: []string{"history-response"},
 			Query:  []Param{{Name: "limit"}},
-			decode: typed(events.DecodeHistoryRequest, (*Service).compactions), slow: true, steps: true,
+			decode: typed((*Service).compactions), slow: true, steps: true,
 		},
 		{
 			Name: "outcome", Method: "GET", Path: session + "/outcome", Responses: []string{"outcome-response"},
 			Query:  []Param{{Name: "seq"}, {Name: "wait_ms"}},
-			decode: typed(events.DecodeOutcomeRequest, (*Service).outcome),
+			decode: typed((*Service).outcome),
 		},
 		{
 			Name: "recall", Method: "GET", Path: session + "/recall", Responses: []string{"recall-response", "search-response"},
 			Query:  []Param{{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true}, {Name: "ancestor", Text: true}},
-			decode: typed(events.DecodeRecallRequest, (*Service).recall), slow: true, steps: true, audited: true,
+			decode: typed((*Service).recall), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "timeline", Method: "GET", Path: session + "/timeline", Responses: []string{"timeline-response"},
 			Query: awaits, Operators: true, HTTPOnly: true,
-			decode: typed(events.DecodeContextRequest, (*Service).timeline),
+			decode: typed((*Service).timeline),
 		},
 		{
 			Name: "changes", Method: "GET", Path: session + "/changes", Responses: []string{"changes-response"},
 			Query: append([]Param{page, {Name: "generation"}}, awaits...), Operators: true, HTTPOnly: true,
-			decode: typed(events.DecodeContextRequest, (*Service).changes), slow: true, steps: true, audited: true,
+			decode: typed((*Service).changes), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "xray", Method: "GET", Path: session + "/xray", Responses: []string{"xray-response"},
 			Query: append([]Param{{Name: "generation"}}, awaits...), Operators: true, HTTPOnly: true,
-			decode: typed(events.DecodeContextRequest, (*Service).xray), slow: true, steps: true, audited: true,
+			decode: typed((*Service).xray), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "preview", Method: "POST", Path: session + "/preview", Body: true, Operators: true, HTTPOnly: true, Responses: []string{"preview-response"},
-			decode: typed(events.DecodePreviewRequest, (*Service).preview),
+			decode: typed((*Service).preview),
 		},
 		{
 			Name: "whatif", Method: "POST", Path: session + "/whatif", Body: true, Operators: true, HTTPOnly: true, Responses: []string{"whatif-response"},
-			decode: typed(events.DecodeWhatIfRequest, (*Service).whatIf), long: true,
+			decode: typed((*Service).whatIf), long: true,
 		},
 		{
 			Name: "stats", Method: "GET", Path: session + "/stats", Responses: []string{"stats-response"},
 			Query:  append([]Param{{Name: "provider", Text: true}, {Name: "model", Text: true}, {Name: "max_output_tokens"}}, awaits...),
-			decode: typed(events.DecodeStatsRequest, (*Service).stats),
+			decode: typed((*Service).stats),
 		},
 		{
 			Name: "sync", Method: "POST", Path: session + "/sync", Body: true, Responses: []string{"sync-response"},
 			Query:  []Param{{Name: "form", Text: true}},
-			decode: typed(events.DecodeSyncRequest, (*Service).sync), syncs: true,
+			decode: typed((*Service).sync), syncs: true,
 		},
 	}
 }

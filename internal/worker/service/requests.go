@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -40,20 +39,15 @@ func (s *Service) Stats(ctx context.Context, in *events.StatsRequest) (*events.S
 	return received[events.StatsResponse](ask(ctx, s, "stats", in, (*Service).stats))
 }
 
-// Sync returns the history to send. Fields must be as [events.DecodeSyncRequest] would accept them.
+// Sync returns the history to send.
 func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
-	whole := *in
-	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
-	whole.OnDivergence, whole.Form = cmp.Or(in.OnDivergence, events.DivergeAuto), cmp.Or(in.Form, events.FormParts)
-	return received[events.SyncResponse](ask(ctx, s, "sync", &whole, (*Service).sync))
+	return received[events.SyncResponse](ask(ctx, s, "sync", in, (*Service).sync))
 }
 
 // ask checks a request like its decoder, and answers it.
 func ask[Q, A any, P addressed[Q]](ctx context.Context, s *Service, name string, in *Q, answer func(*Service, context.Context, *Q) (A, error)) (any, error) {
-	whole, err := *in, error(nil)
-	if r, ok := any(&whole).(events.Checkable); ok {
-		err = events.Check(r)
-	}
+	whole := *in
+	err := events.Check(P(&whole))
 	if err == nil {
 		_, err = s.Serving()
 	}

@@ -48,15 +48,11 @@ func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*ev
 	return out, nil
 }
 
-// decodeSessions reads a request for sessions, and finds the partition with which it goes on. Any
+// callSessions is the call of a request for sessions, by the partition with which it goes on. Any
 // worker refuses a partition that does not exist.
-func (s *Service) decodeSessions(request []byte) (*call, error) {
-	in, err := events.DecodeSessionsRequest(request)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) callSessions(in *events.SessionsRequest) *call {
 	c := &call{
-		tenant: in.Tenant, partition: in.After.Partition, raw: request,
+		tenant: in.Tenant, partition: in.After.Partition, in: in,
 		answer: func(ctx context.Context) (any, error) {
 			return Reading(ctx, func() (*events.SessionsResponse, error) { return s.sessions(ctx, in) })
 		},
@@ -69,7 +65,7 @@ func (s *Service) decodeSessions(request []byte) (*call, error) {
 	if c.partition >= s.config.Partitions.Count() {
 		c.partition = anyWorker
 	}
-	return c, nil
+	return c
 }
 
 // list adds the sessions of one partition after a cursor to an answer, up to most in all. It reports
@@ -155,8 +151,8 @@ func (s *Service) checkPartition(p *int64) error {
 
 // gather returns the answers of the owners of all partitions, by partition, and the partitions without an owner
 // or without an answer in time. A partition that is still to be split off is not among them: its parent answers for
-// its sessions. of returns the request for one partition, or nil to skip it.
-func gather[A any](ctx context.Context, s *Service, operation string, within time.Duration, of func(partition int64) any) (out []*A, missing []int64, err error) {
+// its sessions. of returns the call for one partition, or nil to skip it.
+func gather[A any](ctx context.Context, s *Service, operation string, within time.Duration, of func(partition int64) *call) (out []*A, missing []int64, err error) {
 	o := s.find(operation)
 	out = make([]*A, s.config.Partitions.Count())
 	errs := make([]error, len(out))
@@ -164,20 +160,12 @@ func gather[A any](ctx context.Context, s *Service, operation string, within tim
 	defer asking.Wait()
 	account := limit.Of(ctx).Account()
 	for id := range out {
-		in := of(int64(id))
-		if in == nil {
+		c := of(int64(id))
+		if c == nil {
 			continue
 		}
-		request, err := events.Marshal(in)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, err := o.decode(s, request)
-		if err != nil {
-			return nil, nil, err
-		}
 		if s.elsewhere(c) {
-			asking.Go(func() { out[id], errs[id] = ownersAnswer[A](ctx, s, o, c, request, within, account) })
+			asking.Go(func() { out[id], errs[id] = ownersAnswer[A](ctx, s, o, c, within, account) })
 			continue
 		}
 		var answer any
@@ -207,7 +195,11 @@ func gather[A any](ctx context.Context, s *Service, operation string, within tim
 
 // ownersAnswer is the answer of another worker. It leaves the operation of the context to the goroutine that
 // answers for other partitions meanwhile.
-func ownersAnswer[A any](ctx context.Context, s *Service, o *Operation, c *call, request []byte, within time.Duration, of limit.Account) (*A, error) {
+func ownersAnswer[A any](ctx context.Context, s *Service, o *Operation, c *call, within time.Duration, of limit.Account) (*A, error) {
+	request, err := c.payload()
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause((*limit.Operation)(nil).With(ctx), within, ErrBusy)
 	defer cancel()
 	release, err := s.limiter.Hold(ctx, limit.Forwards, of, 1)
@@ -257,10 +249,10 @@ func (s *Service) rankSessions(ctx context.Context, in *events.SessionsRequest) 
 	if in.Partition != nil {
 		return s.rankPartition(ctx, in)
 	}
-	answers, missing, err := gather[events.SessionsResponse](ctx, s, "sessions", gatherTime, func(p int64) any {
+	answers, missing, err := gather[events.SessionsResponse](ctx, s, "sessions", gatherTime, func(p int64) *call {
 		of := *in
 		of.Partition = &p
-		return &of
+		return s.callSessions(&of)
 	})
 	if err != nil {
 		return nil, err
@@ -293,17 +285,13 @@ func (s *Service) rankPartition(ctx context.Context, in *events.SessionsRequest)
 // tenantsAtOnce limits the tenants in one answer of an owner.
 const tenantsAtOnce = 250
 
-// decodeTenants reads a request for tenants.
-func (s *Service) decodeTenants(request []byte) (*call, error) {
-	in, err := events.DecodeTenantsRequest(request)
-	if err != nil {
-		return nil, err
-	}
+// callTenants is the call of a request for tenants.
+func (s *Service) callTenants(in *events.TenantsRequest) *call {
 	in.Sort = cmp.Or(in.Sort, events.SortInput)
 	return &call{
-		tenant: events.AnyTenant, partition: s.partitionOf(in.Partition), raw: request,
+		tenant: events.AnyTenant, partition: s.partitionOf(in.Partition), in: in,
 		answer: func(ctx context.Context) (any, error) { return s.tenants(ctx, in) },
-	}, nil
+	}
 }
 
 // tenants lists the tenants of one partition by name, or those of all in one order.
@@ -339,11 +327,11 @@ func (s *Service) allTenants(ctx context.Context) (all rank.Tenants, missing []i
 		after[i] = &events.Place{}
 	}
 	for slices.ContainsFunc(after, func(p *events.Place) bool { return p != nil }) {
-		answers, without, err := gather[events.TenantsResponse](ctx, s, "tenants", gatherTime, func(p int64) any {
+		answers, without, err := gather[events.TenantsResponse](ctx, s, "tenants", gatherTime, func(p int64) *call {
 			if int(p) >= len(after) || after[p] == nil { // the log may have grown meanwhile
 				return nil
 			}
-			return &events.TenantsRequest{Ranking: events.Ranking{Sort: events.SortName, Partition: &p}, Limit: tenantsAtOnce, After: *after[p]}
+			return s.callTenants(&events.TenantsRequest{Ranking: events.Ranking{Sort: events.SortName, Partition: &p}, Limit: tenantsAtOnce, After: *after[p]})
 		})
 		if err != nil {
 			return nil, nil, err
