@@ -438,7 +438,7 @@ type FleetRequest struct {
 
 func (r *FleetRequest) read(env *envelope) {
 	r.V = Version
-	env.ranking(&Ranking{Partition: r.Partition}, nil)
+	env.countedAt("partition", &r.Partition, 0, maxPartition)
 }
 
 // FleetResponse has the owner of each partition, and the state of the workers.

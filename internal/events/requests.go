@@ -130,11 +130,11 @@ type Overflow struct {
 // data, which must not change afterwards.
 func DecodeOverflow(data []byte) (*Overflow, error) {
 	return decode(data, MaxOverflowBytes, func(env *envelope) *Overflow {
-		o := &Overflow{
-			ID: env.text("id"), Status: env.count("status", 100, 599), Model: env.model(nil), Unrecorded: env.count("unrecorded", 0, MaxTokens), Generation: -1,
-		}
+		o := &Overflow{ID: env.text("id"), Generation: -1}
 		env.raw("error", &o.Error, '"', '{', '[')
+		o.Status, o.Model = env.count("status", 100, 599), env.model(nil)
 		env.flag("unbind", &o.Unbind)
+		o.Unrecorded = env.count("unrecorded", 0, MaxTokens)
 		var n *int64
 		if env.countedAt("generation", &n, 0, MaxNumber); n != nil {
 			o.Generation = *n

@@ -139,12 +139,13 @@ func (e *envelope) turn(t *Turn) {
 	t.Generation = e.count("generation", 0, MaxNumber)
 	t.ReplacesFrom = e.count("replaces_from", 1, MaxNumber)
 	t.Model = e.model(nil)
+	e.textAt("format", (*string)(&t.Format), maxNameBytes)
 	e.raw("system", &t.System, '"', '[')
 	e.raw("tools", &t.Tools, '[')
 	e.raw("policy", &t.Policy, '{')
 	t.Usage, t.UsageProblem = e.usage()
 	t.Expect, t.Fork = e.expect(), e.fork(nil)
-	e.format(&t.Format)
+	e.known(t.Format)
 	if t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom {
 		e.problems.add(CodeOutOfRange, "turn", "must equal replaces_from")
 	}
@@ -431,7 +432,12 @@ func (e *envelope) raw(name string, at *Raw, kinds ...codec.Kind) {
 
 // format reads the field of that name.
 func (e *envelope) format(at *Format) {
-	if e.textAt("format", (*string)(at), maxNameBytes); *at != "" && !at.Known() {
+	e.textAt("format", (*string)(at), maxNameBytes)
+	e.known(*at)
+}
+
+func (e *envelope) known(f Format) {
+	if f != "" && !f.Known() {
 		e.problems.join(unknownFormat())
 	}
 }
