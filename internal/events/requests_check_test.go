@@ -80,3 +80,11 @@ func TestCheckRequired(t *testing.T) {
 		}
 	}
 }
+
+// An empty choice of a sync is its default.
+func TestSyncDefaults(t *testing.T) {
+	in, err := events.Decode[events.SyncRequest]([]byte(`{"session":"s","messages":[],"on_diverge":"","form":""}`))
+	if err != nil || in.OnDivergence != events.DivergeAuto || in.Form != events.FormParts {
+		t.Errorf("%+v, %v", in, err)
+	}
+}

@@ -213,9 +213,9 @@ func (r *SyncRequest) read(env *envelope) {
 		r.Prefix = &SyncPrefix{Count: count, Hash: hash}
 	}
 	r.Usage, r.Refused = env.syncUsage(r.Usage), env.refused(r.Refused)
-	r.OnDivergence, r.Form = cmp.Or(r.OnDivergence, DivergeAuto), cmp.Or(r.Form, FormParts)
 	choice(env, "on_diverge", &r.OnDivergence, []Divergence{DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse})
 	choice(env, "form", &r.Form, []Form{FormParts, FormMessages})
+	r.OnDivergence, r.Form = cmp.Or(r.OnDivergence, DivergeAuto), cmp.Or(r.Form, FormParts)
 	env.waitAt(&r.WaitMS)
 	env.flag("dry_run", &r.DryRun)
 	env.countAt("frozen", &r.Frozen, 0, MaxNumber)
