@@ -22,6 +22,7 @@ import (
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/service"
 )
 
 // wantContext compares a session's context with the agent's rule: the messages
@@ -475,5 +476,14 @@ func TestPartitionOfServer(t *testing.T) {
 		if err != nil || n != len(want) {
 			t.Errorf("%d partitions: %d events are stored, %v", partitions, n, err)
 		}
+	}
+}
+
+// A sync of this process is refused for the same reasons as its payload.
+func TestSyncOfProcessIsChecked(t *testing.T) {
+	t.Parallel()
+	in := &events.SyncRequest{About: events.Address{Tenant: "default", Session: "s"}.About(), Frozen: -1}
+	if _, err := relay(workertest.New(t, t.TempDir())).Sync(t.Context(), in); err == nil || service.Refusal(err).Code != events.CodeOutOfRange {
+		t.Errorf("%v, want %s", err, events.CodeOutOfRange)
 	}
 }
