@@ -52,7 +52,7 @@ func (c *topCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
 		began := time.Now()
 		o, err := look(ctx, nc, f.Tenant, !denied, screen)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the user ended it
 		}
 		if err != nil {
 			return err

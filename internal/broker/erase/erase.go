@@ -218,8 +218,8 @@ func LastDecided(ctx context.Context, nc *nats.Conn, partition int) (uint64, err
 		return 0, fmt.Errorf("look for erasures of partition %d: %w", partition, err)
 	}
 	var e events.Forgotten
-	if events.Unmarshal(m.Data, &e) != nil { // no worker wrote it, and it hides one that a worker wrote
-		return math.MaxUint64, nil
+	if events.Unmarshal(m.Data, &e) != nil {
+		return math.MaxUint64, nil //nolint:nilerr // no worker wrote it, and it hides one that a worker wrote
 	}
 	return e.Seq, nil
 }

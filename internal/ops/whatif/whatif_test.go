@@ -301,8 +301,8 @@ func TestCalls(t *testing.T) {
 
 // counted counts how often a context is looked at.
 type counted struct {
-	context.Context //nolint:containedctx // one that is looked at
-	looked          int
+	context.Context
+	looked int
 }
 
 func (c *counted) Err() error { c.looked++; return c.Context.Err() }
