@@ -32,13 +32,14 @@ type simulation struct {
 	table      partitions.Table // as SESSIONS has it
 	transforms []int            // partitions of the transforms that there were; the last one is in force
 
-	log    []decide.Event
-	now    int64
-	ids    map[string]int64        // when a message id was stored
-	lost   map[uint64]bool         // where the log was once truncated
-	gone   map[measure.Seq]bool    // events that are overwritten
-	torn   map[events.Address]bool // sessions whose session.forget, or the outcome of it, was lost: they may be erased where no decision is
-	agents []*agent
+	log       []decide.Event
+	now       int64
+	ids       map[string]int64        // when a message id was stored
+	lost      map[uint64]bool         // where the log was once truncated
+	gone      map[measure.Seq]bool    // events that are overwritten
+	torn      map[events.Address]bool // sessions whose session.forget, or the outcome of it, was lost: they may be erased where no decision is
+	shortened bool                    // OUTCOMES lost its last messages
+	agents    []*agent
 
 	outcomes []commitment
 	commits  int
@@ -322,6 +323,7 @@ func (s *simulation) loseOutcomes() {
 		s.torn[last.address] = s.torn[last.address] || last.kind == events.KindForgotten
 		s.outcomes = s.outcomes[:len(s.outcomes)-1]
 	}
+	s.shortened = true
 	s.note("OUTCOMES loses all but %d", len(s.outcomes))
 	for p := range s.disks {
 		_, last := s.last(p)
