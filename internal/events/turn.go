@@ -310,8 +310,8 @@ func (e *envelope) only(names ...string) {
 	}
 }
 
-// UnknownFields names the fields of a payload that the struct of it has none of, at most 8. They are ignored; one may be
-// misspelt.
+// UnknownFields names the members of a payload for which its struct has no field, at most 8. They are ignored; one may
+// be misspelt.
 func UnknownFields(data []byte, of any) []string {
 	var room [codec.FewMembers]codec.Member
 	all, err := codec.AppendMembers(room[:0], data)
@@ -321,7 +321,7 @@ func UnknownFields(data []byte, of any) []string {
 	return appendUnknown(nil, "", all, of)
 }
 
-// appendUnknown appends the names of the members of the object parent that the struct of it has none of.
+// appendUnknown appends the names of the members of the object parent for which the struct has no field.
 func appendUnknown(out []string, parent string, members []codec.Member, of any) []string {
 	known := map[string]bool{"v": true}
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {

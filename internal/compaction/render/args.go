@@ -14,8 +14,7 @@ const leastString = 64
 
 // cutArgs returns arguments of a call within the size of a trimmed entry: the longest strings of the JSON are
 // cut to one size. If other values make the arguments long, one member stays, with the head of their text.
-// tail is the notice
-// after a cut string. The result does not depend on the spelling of the JSON.
+// tail is the notice after a cut string. The result does not depend on the spelling of the JSON.
 func cutArgs(e *measure.Entry, args events.Raw, tail string) events.Raw {
 	args = codec.Shortest(args)
 	kept, notice := e.Kept()

@@ -49,7 +49,7 @@ func (d *Draft) staying(from int, target measure.Tokens) []bool {
 		d.newest(from, instructionShare.Share(target), func(e *measure.Entry) bool {
 			return e.Role == measure.RoleSystem && !e.Flags.Has(measure.FlagEmpty|measure.FlagPinned)
 		}),
-		d.prompt(from, max(headShare.Share(target), leastHead)),
+		d.prompt(from, headRoom(target)),
 	} {
 		if out == nil {
 			out = kept

@@ -24,7 +24,7 @@ func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 	if few && !d.format.Dialect().Units {
 		return
 	}
-	heads := d.leads(max(headShare.Share(target), leastHead))
+	heads := d.leads(headRoom(target))
 	if heads[0] == len(d.entries) {
 		return
 	}
@@ -161,6 +161,9 @@ const (
 	headShare measure.PPM    = 500_000
 	leastHead measure.Tokens = 3_000
 )
+
+// headRoom is the most that the uncuttable contents of the first exchange, or of the last prompt, may cost.
+func headRoom(target measure.Tokens) measure.Tokens { return max(headShare.Share(target), leastHead) }
 
 // leads returns the possible numbers of entries at the front that a truncation leaves: see Truncate. The
 // contents of a head that cannot be cut, beside the system's messages, cost at most most tokens.
