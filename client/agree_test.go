@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 )
 
@@ -117,9 +118,9 @@ func (a *agent) look(t *rapid.T) {
 	if h.Turn != int64(len(a.ends)) {
 		t.Fatalf("the history ends with turn %d of %d", h.Turn, len(a.ends))
 	}
-	raws := make([]events.Raw, len(h.Messages))
+	raws := make([]codec.Raw, len(h.Messages))
 	for i, m := range h.Messages {
-		raws[i] = events.Raw(m)
+		raws[i] = codec.Raw(m)
 	}
 	if v := validate.Messages(events.Format(h.Format), raws); len(v) > 0 {
 		t.Fatalf("the history is not valid: %v", v)

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // File is a file to send with the next call.
@@ -68,7 +69,7 @@ type AttachedFile struct {
 // summaries. It changes nothing: sent files are published like any message. As Check it counts all turns that
 // this session has published.
 func (s *Session) Attach(ctx context.Context, a Attach) (Attached, error) {
-	in := events.AttachRequest{About: s.at.About(), Focus: a.Focus, Policy: events.Raw(a.Policy)}
+	in := events.AttachRequest{About: s.at.About(), Focus: a.Focus, Policy: codec.Raw(a.Policy)}
 	s.mu.Lock()
 	in.NextCall = s.nextCall()
 	await := events.Await{Seq: s.acked}
@@ -116,7 +117,7 @@ func (s *Session) nextCall() events.NextCall {
 }
 
 // encodeAll encodes messages as they travel.
-func encodeAll(messages []any) (out []events.Raw, err error) {
+func encodeAll(messages []any) (out []codec.Raw, err error) {
 	for i, m := range messages {
 		raw, err := encode(m)
 		if err != nil {

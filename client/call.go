@@ -6,15 +6,17 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
-type raw = events.Raw
+type raw = codec.Raw
 
 // sum identifies a history by its content.
 type sum [sha256.Size]byte
 
 // encoded is JSON on one line, which [encode] does not change.
-type encoded events.Raw
+type encoded codec.Raw
 
 // modelCall is a history that is about to be sent, as the provider gets it.
 type modelCall struct {
@@ -145,7 +147,7 @@ func (s *Synced) extend(messages int) []piece {
 // oldest are left out until half of the room is free: later calls append to the same messages, and the
 // provider's cache holds. If no whole turn fits, the history continues at a call.
 func (c *modelCall) cut(pieces []piece, most int) []piece {
-	read := make([]events.Message, len(pieces))
+	read := make([]dialect.Message, len(pieces))
 	upTo := make([]int, len(pieces)+1) // bytes of the first n pieces
 	for i, p := range pieces {
 		m, err := c.format.Read(c.of(p))
@@ -187,10 +189,10 @@ func next(prompts, all, upTo []int, from, room int) int {
 
 // starts lists the places at which a history may continue after its head: prompts, and all places without an
 // open call.
-func starts(read []events.Message, head int) (prompts, all []int) {
+func starts(read []dialect.Message, head int) (prompts, all []int) {
 	open := map[string]bool{}
 	for i, m := range read {
-		answers := slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult })
+		answers := slices.ContainsFunc(m.Parts, func(p dialect.Part) bool { return p.Kind == dialect.PartResult })
 		if i >= head && len(open) == 0 && !answers && (i == 0 || !isReasoning(read[i-1])) {
 			all = append(all, i)
 			if events.IsPrompt(m) {
@@ -199,9 +201,9 @@ func starts(read []events.Message, head int) (prompts, all []int) {
 		}
 		for _, p := range m.Parts {
 			switch p.Kind {
-			case events.PartCall:
+			case dialect.PartCall:
 				open[p.CallID] = true
-			case events.PartResult:
+			case dialect.PartResult:
 				delete(open, p.CallID)
 			}
 		}
@@ -210,8 +212,8 @@ func starts(read []events.Message, head int) (prompts, all []int) {
 }
 
 // isReasoning reports whether a message is an item of reasoning, which belongs to the next one.
-func isReasoning(m events.Message) bool {
-	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartThinking })
+func isReasoning(m dialect.Message) bool {
+	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p dialect.Part) bool { return p.Kind != dialect.PartThinking })
 }
 
 // bound removes thinking that the model accepts only after the history it was made under. An unknown model

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Model names the model whose window a session must fit.
@@ -46,11 +47,11 @@ type Config struct {
 
 // settings is a Config as it travels; nil fields are left out.
 type settings struct {
-	Model  *Model     `json:"model,omitzero"`
-	Format string     `json:"format,omitzero"`
-	System events.Raw `json:"system,omitzero"`
-	Tools  events.Raw `json:"tools,omitzero"`
-	Policy events.Raw `json:"policy,omitzero"`
+	Model  *Model    `json:"model,omitzero"`
+	Format string    `json:"format,omitzero"`
+	System codec.Raw `json:"system,omitzero"`
+	Tools  codec.Raw `json:"tools,omitzero"`
+	Policy codec.Raw `json:"policy,omitzero"`
 }
 
 func (c *Config) settings() (*settings, error) {
@@ -61,7 +62,7 @@ func (c *Config) settings() (*settings, error) {
 	for _, f := range []struct {
 		name string
 		from any
-		to   *events.Raw
+		to   *codec.Raw
 	}{{"system", c.System, &out.System}, {"tools", c.Tools, &out.Tools}, {"policy", c.Policy, &out.Policy}} {
 		var err error
 		if *f.to, err = encode(f.from); err != nil {
@@ -81,15 +82,15 @@ func (s *settings) dialect() events.Format {
 
 // encode writes a value as JSON on one line, nil as nothing. A value that is JSON already
 // keeps its strings and numbers.
-func encode(v any) (events.Raw, error) {
+func encode(v any) (codec.Raw, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, nil
 	case encoded:
-		return events.Raw(v), nil
+		return codec.Raw(v), nil
 	case json.RawMessage:
 		return compact(v)
-	case events.Raw:
+	case codec.Raw:
 		return compact(v)
 	}
 	var out bytes.Buffer
@@ -104,7 +105,7 @@ func encode(v any) (events.Raw, error) {
 	return nil, nil // a nil of a type
 }
 
-func compact(raw []byte) (events.Raw, error) {
+func compact(raw []byte) (codec.Raw, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}

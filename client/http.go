@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/trace"
 )
 
@@ -58,7 +59,7 @@ func (h *HTTP) Compact(ctx context.Context, session string) error {
 		return err
 	}
 	var out events.EventResponse
-	if events.Unmarshal(data, &out) != nil || out.Seq == 0 {
+	if codec.Unmarshal(data, &out) != nil || out.Seq == 0 {
 		return h.unavailable("the answer is not from a worker")
 	}
 	if !out.Decided || !out.Accepted {
@@ -68,7 +69,7 @@ func (h *HTTP) Compact(ctx context.Context, session string) error {
 }
 
 func (h *HTTP) post(ctx context.Context, session string, in *wireSync, out *events.SyncResponse) error {
-	body, err := events.Marshal(in)
+	body, err := codec.Marshal(in)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (h *HTTP) post(ctx context.Context, session string, in *wireSync, out *even
 	if err != nil {
 		return err
 	}
-	if events.Unmarshal(data, out) != nil || out.Need == "" && out.Parts == nil && len(in.Messages) > 0 {
+	if codec.Unmarshal(data, out) != nil || out.Need == "" && out.Parts == nil && len(in.Messages) > 0 {
 		return h.unavailable("the answer is not from a worker")
 	}
 	return nil
@@ -121,7 +122,7 @@ func segment(name string) string {
 // refused is the error of an answer.
 func (h *HTTP) refused(status int, data []byte) error {
 	e := &events.ServiceError{}
-	if events.Unmarshal(data, e) == nil && e.Code != "" {
+	if codec.Unmarshal(data, e) == nil && e.Code != "" {
 		return fmt.Errorf("sync: %w", typed(e))
 	}
 	if status == http.StatusUnauthorized {

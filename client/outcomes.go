@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Compaction is a session.compacted, without its messages: Context has them.
@@ -274,9 +275,9 @@ func outcomesOf(k events.Kind, a events.Address) string {
 	return "out.*." + string(k) + "." + a.String()
 }
 
-func nonNil(m []events.Raw) []events.Raw {
+func nonNil(m []codec.Raw) []codec.Raw {
 	if m == nil {
-		return []events.Raw{}
+		return []codec.Raw{}
 	}
 	return m
 }

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/trace"
 )
 
@@ -49,7 +50,7 @@ func newMessage(k events.Kind, id string, payload []byte, config *settings) *mes
 }
 
 // wireTurn is a session.turn. The settings that it carries hold from then on.
-type wireTurn = events.WireTurn[events.Raw]
+type wireTurn = events.WireTurn[codec.Raw]
 
 // Publish appends a turn, and returns when it is stored. A turn that no worker would
 // accept is an [*Error], and nothing is sent. After CodeUnacknowledged the turn still
@@ -62,7 +63,7 @@ func (s *Session) Publish(ctx context.Context, t Turn) error {
 		return err
 	}
 	defer release()
-	messages := make([]events.Raw, len(t.Messages))
+	messages := make([]codec.Raw, len(t.Messages))
 	for i, m := range t.Messages {
 		if messages[i], err = encode(m); err != nil {
 			return fmt.Errorf("encode messages[%d]: %w", i, err)
@@ -76,7 +77,7 @@ func (s *Session) Publish(ctx context.Context, t Turn) error {
 }
 
 // publish sends one turn; from 0 appends it. The caller holds the turn.
-func (s *Session) publish(ctx context.Context, messages []events.Raw, usage events.Raw, from int64) error {
+func (s *Session) publish(ctx context.Context, messages []codec.Raw, usage codec.Raw, from int64) error {
 	s.mu.Lock()
 	w := s.compose(messages, usage, from)
 	m, t, err := s.check(w)
@@ -101,7 +102,7 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 }
 
 // compose numbers a turn.
-func (s *Session) compose(messages []events.Raw, usage events.Raw, from int64) *wireTurn {
+func (s *Session) compose(messages []codec.Raw, usage codec.Raw, from int64) *wireTurn {
 	w := &wireTurn{V: events.Version, Turn: events.Turn{ID: uuid.NewString(), Number: s.view.last + 1, Generation: s.called, Messages: messages}, Usage: usage}
 	if from == 0 && s.view.parked {
 		from = w.Number
@@ -121,7 +122,7 @@ func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	if w.Number > s.view.last+1 || w.Number < 1 {
 		return nil, nil, events.NewInvalid(events.CodeOutOfRange, "replaces_from", fmt.Sprintf("must be between 1 and %d", s.view.last+1))
 	}
-	payload, err := events.Marshal(w)
+	payload, err := codec.Marshal(w)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode turn: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // rebuild reads the history again: a worker's, or the last published one, and the later turns of the log. The
@@ -117,7 +118,7 @@ func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events.Format, err error) {
 	take := func(m stream.LogMessage) error {
 		b := &events.Compacted{}
-		if err := events.Unmarshal(m.Data, b); err != nil {
+		if err := codec.Unmarshal(m.Data, b); err != nil {
 			return fmt.Errorf("read outcome %d: %w", m.Seq, err)
 		}
 		if b.Compacted && b.Messages != nil && v.retracted.allow(b.Through) { // one after another: a session may have begun again

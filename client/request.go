@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // answer is the result of a request.
@@ -20,13 +21,13 @@ type answer struct {
 
 // wireRequest is a session.overflow, compact, rewind or end.
 type wireRequest struct {
-	V          int        `json:"v"`
-	ID         string     `json:"id"`
-	Error      events.Raw `json:"error,omitzero"`
-	Status     int        `json:"status,omitzero"`
-	Focus      string     `json:"focus,omitzero"`
-	Generation *int64     `json:"generation,omitzero"`
-	Steps      int64      `json:"steps,omitzero"`
+	V          int       `json:"v"`
+	ID         string    `json:"id"`
+	Error      codec.Raw `json:"error,omitzero"`
+	Status     int       `json:"status,omitzero"`
+	Focus      string    `json:"focus,omitzero"`
+	Generation *int64    `json:"generation,omitzero"`
+	Steps      int64     `json:"steps,omitzero"`
 }
 
 // Overflow reports that the provider refused a call as too long, and returns when
@@ -58,7 +59,7 @@ func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compac
 const maxRefusal = events.MaxOverflowBytes / 4
 
 // refusalOf is the error of a provider in its sent form: its body if the SDK keeps it.
-func refusalOf(v any) (events.Raw, error) {
+func refusalOf(v any) (codec.Raw, error) {
 	if err, ok := v.(error); ok {
 		var body interface{ RawJSON() string } // the SDKs of OpenAI and Anthropic
 		if errors.As(err, &body) && body.RawJSON() != "" {
@@ -78,7 +79,7 @@ func refusalOf(v any) (events.Raw, error) {
 		text = text[:maxRefusal/2] + " … " + text[len(text)-maxRefusal/2:]
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if raw := events.Raw(bytes.TrimSpace([]byte(text))); raw.IsValid() && (raw.Kind() == '{' || raw.Kind() == '[') {
+	if raw := codec.Raw(bytes.TrimSpace([]byte(text))); raw.IsValid() && (raw.Kind() == '{' || raw.Kind() == '[') {
 		return compact(raw)
 	}
 	return encode(text)
@@ -131,7 +132,7 @@ func (s *Session) End(ctx context.Context) error {
 
 func newRequest(k events.Kind, w wireRequest) (*message, error) {
 	w.V, w.ID = events.Version, uuid.NewString()
-	payload, err := events.Marshal(w)
+	payload, err := codec.Marshal(w)
 	if err != nil {
 		return nil, err
 	}

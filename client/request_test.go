@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Every request is answered: overflow, manual compaction, rewind, recall, search,
@@ -154,18 +155,18 @@ func TestRecallOfReplacedTurn(t *testing.T) {
 	env := newEnv(t)
 	s := env.open(t, env.client(t), "s", Config{})
 	pages := []events.RecallResponse{
-		{Seq: 1, Page: 1, Pages: 2, Messages: []events.Raw{events.Raw(`"first"`)}},
-		{Seq: 9, Page: 2, Pages: 2, Messages: []events.Raw{events.Raw(`"d"`)}},
-		{Seq: 9, Page: 1, Pages: 2, Messages: []events.Raw{events.Raw(`"c"`)}},
-		{Seq: 9, Page: 2, Pages: 2, Messages: []events.Raw{events.Raw(`"d"`)}},
+		{Seq: 1, Page: 1, Pages: 2, Messages: []codec.Raw{codec.Raw(`"first"`)}},
+		{Seq: 9, Page: 2, Pages: 2, Messages: []codec.Raw{codec.Raw(`"d"`)}},
+		{Seq: 9, Page: 1, Pages: 2, Messages: []codec.Raw{codec.Raw(`"c"`)}},
+		{Seq: 9, Page: 2, Pages: 2, Messages: []codec.Raw{codec.Raw(`"d"`)}},
 	}
 	sub, err := env.nc.Subscribe(events.OfTenant(events.SubjectRecall, events.DefaultTenant), func(m *nats.Msg) {
 		var in events.RecallRequest
-		if err := events.Unmarshal(m.Data, &in); err != nil || len(pages) == 0 || in.Page != pages[0].Page {
+		if err := codec.Unmarshal(m.Data, &in); err != nil || len(pages) == 0 || in.Page != pages[0].Page {
 			t.Errorf("%s: %v, %d answers left", m.Data, err, len(pages))
 			return
 		}
-		data, err := events.Marshal(pages[0])
+		data, err := codec.Marshal(pages[0])
 		pages = pages[1:]
 		if err = errors.Join(err, m.Respond(data)); err != nil {
 			t.Error(err)
@@ -191,10 +192,10 @@ func TestLateCompactionAfterEnd(t *testing.T) {
 	for n := range 3 {
 		publish(t, s, user(fmt.Sprintf("question %d", n)))
 	}
-	late, err := events.Marshal(events.Compacted{
+	late, err := codec.Marshal(events.Compacted{
 		Header: events.Header{V: events.Version, ID: "late"}, Generation: 1, Compacted: true, Reason: events.ReasonThreshold,
 		Through: events.Through{Seq: 3, Turn: 3}, Format: events.OpenAI,
-		Messages: []events.Raw{events.Raw(`{"role":"user","content":"of the session that ended"}`)},
+		Messages: []codec.Raw{codec.Raw(`{"role":"user","content":"of the session that ended"}`)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // A session resumed without a worker has what it had, system prompt and tools too,
@@ -146,7 +147,7 @@ func TestTenantWithoutStreams(t *testing.T) {
 }
 
 // pages are all messages that a worker holds.
-func (env *testEnv) pages(t *testing.T, s *Session) []events.Raw {
+func (env *testEnv) pages(t *testing.T, s *Session) []codec.Raw {
 	t.Helper()
 	h, err := s.c.history(t.Context(), s.at, events.Await{})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // phase is the agreement of session and log. A later phase outweighs those before it.
@@ -91,7 +91,7 @@ func (s *Session) resync(ctx context.Context) error {
 // part of the prefix.
 func (s *Session) publishAgain(ctx context.Context, from int64) error {
 	s.mu.Lock()
-	var turns [][]events.Raw
+	var turns [][]codec.Raw
 	if from <= s.view.through.Turn {
 		turns, from = split(s.view.prefix), 1
 	}
@@ -117,7 +117,7 @@ func (s *Session) publishAgain(ctx context.Context, from int64) error {
 }
 
 // requeue keeps the turns that could not be sent for the next resync.
-func (s *Session) requeue(rest [][]events.Raw) {
+func (s *Session) requeue(rest [][]codec.Raw) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.view.last + 1
@@ -137,7 +137,7 @@ func (s *Session) requeue(rest [][]events.Raw) {
 const turnBytes = 512 << 10
 
 // split makes turns of a history.
-func split(messages []events.Raw) (turns [][]events.Raw) {
+func split(messages []codec.Raw) (turns [][]codec.Raw) {
 	begin, size := 0, 0
 	for i, m := range messages {
 		if size > 0 && size+len(m) > turnBytes {

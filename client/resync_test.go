@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // refusal waits until a session reports a refused turn.
@@ -234,7 +235,7 @@ func TestResetOnce(t *testing.T) {
 	env := newEnv(t)
 	s := env.open(t, env.client(t), "s", Config{})
 	publish(t, s, user("one"))
-	reset, err := events.Marshal(events.Rejected{Header: events.Header{V: events.Version, ID: "r"}, Seq: s.acked, Kind: events.KindTurn, Code: events.CodeSessionReset})
+	reset, err := codec.Marshal(events.Rejected{Header: events.Header{V: events.Version, ID: "r"}, Seq: s.acked, Kind: events.KindTurn, Code: events.CodeSessionReset})
 	if err != nil {
 		t.Fatal(err)
 	}

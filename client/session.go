@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Session is one conversation. It holds the effective history, and nothing that a
@@ -32,8 +33,8 @@ type Session struct {
 	config   *settings // of the agent
 	sent     *settings // those that the last acknowledged turn carried; nil for none
 	format   events.Format
-	system   events.Raw
-	tools    events.Raw
+	system   codec.Raw
+	tools    codec.Raw
 	view     view
 	open     *message // sent, not acknowledged
 	acked    uint64   // sequence of the last turn; a worker's history must contain it
@@ -128,7 +129,7 @@ func (s *Session) Configure(config Config) error {
 }
 
 // differs reports whether a setting changes its value.
-func differs(set, was events.Raw) bool { return set != nil && !bytes.Equal(set, was) }
+func differs(set, was codec.Raw) bool { return set != nil && !bytes.Equal(set, was) }
 
 // bindsThinking reports whether the model's thinking goes only with the history that it was
 // made under.
@@ -181,7 +182,7 @@ func (s *Session) Context(ctx context.Context) (*History, error) {
 	}, nil
 }
 
-func public(in []events.Raw) []json.RawMessage {
+func public(in []codec.Raw) []json.RawMessage {
 	out := make([]json.RawMessage, len(in))
 	for i, m := range in {
 		out[i] = json.RawMessage(m)

@@ -118,7 +118,7 @@ func (s *Sync) wire() (*wireSync, error) {
 		return nil, err
 	}
 	if w.Messages == nil {
-		w.Messages = []events.Raw{}
+		w.Messages = []codec.Raw{}
 	}
 	if w.Usage, err = s.usage(); err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ type wireSync struct {
 	Branch  string `json:"branch,omitzero"`
 	settings
 	Prefix       *events.SyncPrefix  `json:"prefix,omitzero"`
-	Messages     []events.Raw        `json:"messages"`
-	Usage        events.Raw          `json:"usage,omitzero"`
+	Messages     []codec.Raw         `json:"messages"`
+	Usage        codec.Raw           `json:"usage,omitzero"`
 	Refused      *events.SyncRefused `json:"refused,omitzero"`
 	OnDivergence string              `json:"on_diverge,omitzero"`
 	WaitMS       int64               `json:"wait_ms,omitzero"`
@@ -151,13 +151,13 @@ type wireSync struct {
 }
 
 // usage is the usage of the last call, with its view.
-func (s *Sync) usage() (events.Raw, error) {
+func (s *Sync) usage() (codec.Raw, error) {
 	if s.Usage == nil || s.Last == nil {
 		return nil, nil
 	}
 	raw, err := encode(s.Usage)
 	if err == nil {
-		raw, err = events.Marshal(&events.SyncUsage{View: s.Last.view, Count: int64(s.Last.of), Raw: raw})
+		raw, err = codec.Marshal(&events.SyncUsage{View: s.Last.view, Count: int64(s.Last.of), Raw: raw})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encode usage: %w", err)
@@ -195,7 +195,7 @@ func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
 	if last == nil || last.count == 0 || last.count > int64(len(all)) {
 		return false
 	}
-	isLarge := func(m events.Raw) bool { return len(m) > largeMessage }
+	isLarge := func(m codec.Raw) bool { return len(m) > largeMessage }
 	if in.begins && last.Session == "" && !slices.ContainsFunc(all[:last.count], isLarge) { // a session lacks what its branches have
 		return true
 	}
@@ -204,7 +204,7 @@ func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
 
 // fold lists messages with references in place of the oldest media, if they exceed the server's limit of a
 // request. The agent's own messages are sent by their index.
-func (c *syncer) fold(w *wireSync, messages []events.Raw) []events.Raw {
+func (c *syncer) fold(w *wireSync, messages []codec.Raw) []codec.Raw {
 	rest := len(w.System) + len(w.Tools) + len(w.Policy) + len(w.Usage)
 	return w.dialect().Fold(messages, c.most*7/8-rest)
 }

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // tail adds the turns to a view that the log has after its boundary, as a worker applies
@@ -18,8 +19,8 @@ import (
 type tail struct {
 	view     *view
 	format   events.Format
-	system   events.Raw // nil = not set after the boundary
-	tools    events.Raw
+	system   codec.Raw // nil = not set after the boundary
+	tools    codec.Raw
 	parked   []own           // wait for a turn before them
 	rejected map[uint64]bool // events by their sequence
 	resets   map[uint64]bool // of them: the session began again with it
@@ -55,7 +56,7 @@ func (t *tail) readRejected(ctx context.Context, nc *nats.Conn, a events.Address
 	t.rejected, t.resets = map[uint64]bool{}, map[uint64]bool{}
 	return stream.ReadSubject(ctx, nc, topology.OutcomesStream, outcomesOf(events.KindRejected, a), from, func(m stream.LogMessage) error {
 		var b events.Rejected
-		if err := events.Unmarshal(m.Data, &b); err != nil {
+		if err := codec.Unmarshal(m.Data, &b); err != nil {
 			return err
 		}
 		t.rejected[b.Seq] = t.rejected[b.Seq] || events.Codes[b.Code].Rejects
@@ -107,7 +108,7 @@ func (t *tail) add(data []byte, seq uint64) error {
 	return nil
 }
 
-func readable(f events.Format, messages []events.Raw) bool {
+func readable(f events.Format, messages []codec.Raw) bool {
 	_, err := f.ReadAll(messages)
 	return err == nil
 }
@@ -161,7 +162,7 @@ func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) erro
 	if t.view.through.Seq == 0 || t.system != nil && t.tools != nil {
 		return nil
 	}
-	var system, tools events.Raw
+	var system, tools codec.Raw
 	err := stream.ReadSubject(ctx, nc, topology.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m stream.LogMessage) error {
 		if m.Seq > t.view.through.Seq {
 			return stream.ErrEnd
@@ -176,7 +177,7 @@ func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) erro
 }
 
 // or is the first of two values that is set.
-func or(a, b events.Raw) events.Raw {
+func or(a, b codec.Raw) codec.Raw {
 	if a != nil {
 		return a
 	}

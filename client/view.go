@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // view is the effective history: the last published one, and the turns after it.
 type view struct {
-	prefix     []events.Raw   // the last published history, up to through
+	prefix     []codec.Raw    // the last published history, up to through
 	through    events.Through // zero if none was published
 	own        []own          // the turns after it, in order
 	last       int64          // number of the last turn
@@ -24,7 +25,7 @@ type view struct {
 type own struct {
 	number   int64
 	id       string // of its event; "" without one
-	messages []events.Raw
+	messages []codec.Raw
 
 	generation int64 // that it was made under
 }
@@ -33,14 +34,14 @@ type own struct {
 type offer struct {
 	generation int64
 	through    events.Through
-	messages   []events.Raw
+	messages   []codec.Raw
 	bound      bool
 }
 
 // messages is the whole history in a slice of its own. If the model's thinking is bound to the messages
 // before it, turns made under another generation or prompt lose theirs. If the model may be an older one,
 // tool loops keep theirs that are open now, or were open when the prefix was made.
-func (v *view) messages(f events.Format, bound, mayBind bool) []events.Raw {
+func (v *view) messages(f events.Format, bound, mayBind bool) []codec.Raw {
 	prompts := func(t own) bool { return mayBind && f.HasPrompt(t.messages) }
 	first, last := slices.IndexFunc(v.own, prompts), len(v.own)
 	for i := range v.own {

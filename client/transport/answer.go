@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 )
 
@@ -32,9 +31,9 @@ type answer struct {
 
 	text    []byte // of a plain answer, or of a line, as far as read
 	counts  []codec.Member
-	content bool       // of a stream, or its refusal, has come
-	refusal events.Raw // nil for none
-	usage   func(any)  // takes the counts; nil before watch
+	content bool      // of a stream, or its refusal, has come
+	refusal codec.Raw // nil for none
+	usage   func(any) // takes the counts; nil before watch
 }
 
 // tooLong has the words of refusals for length under statuses of others, which go to no worker.
@@ -60,10 +59,10 @@ func inspect(r *http.Response) *answer {
 	switch r.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		a.hold(mostHeld)
-		a.refusal = append(events.Raw{}, a.text...)
+		a.refusal = append(codec.Raw{}, a.text...)
 	case http.StatusTooManyRequests, http.StatusInternalServerError:
 		if a.hold(mostHeld); bytes.Contains(a.text, []byte(tooLong[r.StatusCode])) {
-			a.refusal = append(events.Raw{}, a.text...)
+			a.refusal = append(codec.Raw{}, a.text...)
 		}
 	case http.StatusOK:
 		if a.stream = strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream"); a.stream {
@@ -143,7 +142,7 @@ func (a *answer) read(p []byte) {
 }
 
 // event reads an event of a stream.
-func (a *answer) event(data events.Raw) {
+func (a *answer) event(data codec.Raw) {
 	if !a.content {
 		event, err := codec.ReadObject(data)
 		if isError(event) {
@@ -157,7 +156,7 @@ func (a *answer) event(data events.Raw) {
 }
 
 // count adds the usage in an answer or an event to that of earlier events.
-func (a *answer) count(data events.Raw) {
+func (a *answer) count(data codec.Raw) {
 	if codec.Check(data) != nil {
 		return
 	}

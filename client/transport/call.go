@@ -51,16 +51,16 @@ type call struct {
 	*api
 	request  *http.Request
 	body     []byte
-	members  map[string]events.Raw // parts of body
-	messages []json.RawMessage     // parts of body; nil where there is no history
-	from, to int                   // of their array in body
-	rest     io.ReadCloser         // of a body that is too large to read; nil for none
+	members  map[string]codec.Raw // parts of body
+	messages []json.RawMessage    // parts of body; nil where there is no history
+	from, to int                  // of their array in body
+	rest     io.ReadCloser        // of a body that is too large to read; nil for none
 }
 
 // read reads the body of a request.
 func read(r *http.Request, a *api) (*call, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, events.MaxSyncBytes+1))
-	c := &call{api: a, request: r, body: body, members: map[string]events.Raw{}}
+	c := &call{api: a, request: r, body: body, members: map[string]codec.Raw{}}
 	if err == nil && len(body) > events.MaxSyncBytes { // it came without its length
 		c.rest = r.Body
 		return c, nil

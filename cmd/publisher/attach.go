@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/term"
 )
 
@@ -33,7 +34,7 @@ func (c *attachCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
 	ms := min(max(c.Wait, 0), events.MaxSummaryWait).Milliseconds()
 	in := events.AttachRequest{About: a.About(), Focus: c.Focus, SummaryMS: &ms, NextCall: c.next()}
 	if c.Policy != "" {
-		in.Policy = events.Raw(c.Policy)
+		in.Policy = codec.Raw(c.Policy)
 	}
 	if err := c.attach(&in, int(min(nc.MaxPayload(), events.MaxCheckBytes))); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (c *attachCmd) attach(in *events.AttachRequest, limit int) error {
 			}
 			in.Attachments = append(in.Attachments, file)
 		}
-		data, err := events.Marshal(in)
+		data, err := codec.Marshal(in)
 		if err != nil {
 			return events.NewInvalid(events.CodeBadPolicy, "policy", "is not one JSON object")
 		}

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
@@ -69,7 +70,7 @@ func (c *checkCmd) add(in *events.CheckRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := events.Unmarshal(data, &in.Messages); err != nil {
+	if err := codec.Unmarshal(data, &in.Messages); err != nil {
 		return events.NewInvalid(events.CodeBadType, "messages", "must be a JSON array")
 	}
 	return nil

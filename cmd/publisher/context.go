@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
@@ -46,7 +47,7 @@ func writeHistory(w io.Writer, a events.Address, h *events.ContextResponse) erro
 	fmt.Fprintf(w, "%s: generation %d through turn %d, %d messages\n", named.Show(a), h.Generation, h.Through.Turn, len(messages))
 	t := term.NewTable(w, term.Column{}, term.Column{Min: 20})
 	if h.System != nil {
-		text, ok := events.Text(h.System)
+		text, ok := codec.Text(h.System)
 		if !ok {
 			text = string(h.System)
 		}

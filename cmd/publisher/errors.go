@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/replay"
@@ -129,7 +130,7 @@ func (f *failure) connect(e *connect.Error) {
 // write prints a failure for people, or as one JSON object.
 func (f failure) write(w io.Writer, asJSON bool) {
 	if asJSON {
-		if data, err := events.Marshal(f); err == nil {
+		if data, err := codec.Marshal(f); err == nil {
 			fmt.Fprintf(w, "%s\n", data)
 			return
 		}

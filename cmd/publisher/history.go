@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/named"
@@ -172,7 +173,7 @@ func change(ctx context.Context, nc *nats.Conn, a events.Address, generation int
 	out := &diff.Change{
 		Count: diff.Estimate(sides[1].Format), Recall: fmt.Sprintf("%s recall --session %s --turn N prints those of a turn.", cli.Program("publisher"), cli.Word(named.Name(a.Session))),
 	}
-	for i, into := range []*[]events.Message{&out.Before, &out.After} {
+	for i, into := range []*[]dialect.Message{&out.Before, &out.After} {
 		if len(sides[i].Messages) == 0 {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
@@ -93,16 +94,16 @@ func writeRecalled(w io.Writer, r *events.RecallResponse) error {
 }
 
 // whole is the text of a part, without control characters.
-func whole(p *events.Part) string {
+func whole(p *dialect.Part) string {
 	text := p.Text
 	switch p.Kind {
-	case events.PartCall:
+	case dialect.PartCall:
 		text = fmt.Sprintf("call %s %s", p.Tool, p.Args)
-	case events.PartImage:
+	case dialect.PartImage:
 		text = "(image)"
-	case events.PartOther:
+	case dialect.PartOther:
 		text = string(p.Raw)
-	case events.PartText, events.PartResult, events.PartThinking:
+	case dialect.PartText, dialect.PartResult, dialect.PartThinking:
 	}
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

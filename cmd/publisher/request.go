@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
@@ -32,9 +33,9 @@ type compactCmd struct {
 func (c *compactCmd) Run(ctx context.Context, f *flags) error {
 	body := events.Compact{ID: uuid.NewString(), Focus: c.Focus}
 	if c.Policy != "" {
-		body.Policy = events.Raw(c.Policy)
+		body.Policy = codec.Raw(c.Policy)
 	}
-	data, err := events.Marshal(body)
+	data, err := codec.Marshal(body)
 	if err != nil {
 		return events.NewInvalid(events.CodeBadPolicy, "policy", "is not one JSON object")
 	}
@@ -57,7 +58,7 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	if c.Generation == nil && c.Steps == 0 {
 		body.Steps = 1
 	}
-	data, err := events.Marshal(body)
+	data, err := codec.Marshal(body)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ type endCmd struct {
 // Run ends the session. Only a refusal leads to an outcome.
 func (c *endCmd) Run(ctx context.Context, f *flags) error {
 	id := uuid.NewString()
-	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	data, err := codec.Marshal(events.Header{V: events.Version, ID: id})
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) 
 	r, refused := body.(*events.Rejected)
 	switch {
 	case f.JSON:
-		err = term.JSON(events.Raw(m.Data))
+		err = term.JSON(codec.Raw(m.Data))
 	case !refused:
 		err = writeAnswer(os.Stdout, body)
 	}
@@ -169,7 +170,7 @@ func (c *overflowCmd) Run(ctx context.Context, f *flags) error {
 	body := struct {
 		V          int           `json:"v"`
 		ID         string        `json:"id"`
-		Error      events.Raw    `json:"error"`
+		Error      codec.Raw     `json:"error"`
 		Status     int64         `json:"status,omitzero"`
 		Model      *events.Model `json:"model,omitzero"`
 		Generation *int64        `json:"generation,omitzero"`
@@ -177,7 +178,7 @@ func (c *overflowCmd) Run(ctx context.Context, f *flags) error {
 	if c.Provider != "" || c.Model != "" {
 		body.Model = &events.Model{Provider: c.Provider, Name: c.Model}
 	}
-	data, err := events.Marshal(body)
+	data, err := codec.Marshal(body)
 	if err != nil {
 		return err
 	}
@@ -188,14 +189,14 @@ func (c *overflowCmd) Run(ctx context.Context, f *flags) error {
 }
 
 // refusal returns the answer of a provider as it is if it is JSON, else as a text.
-func (c *overflowCmd) refusal() (events.Raw, error) {
+func (c *overflowCmd) refusal() (codec.Raw, error) {
 	data, err := read(c.File, events.MaxOverflowBytes)
 	if err != nil {
 		return nil, err
 	}
 	text := strings.ToValidUTF8(strings.TrimSpace(string(data)), "\uFFFD")
-	if raw := events.Raw(text); raw.IsValid() {
+	if raw := codec.Raw(text); raw.IsValid() {
 		return raw, nil
 	}
-	return events.Marshal(text)
+	return codec.Marshal(text)
 }

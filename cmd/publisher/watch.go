@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
@@ -90,8 +91,8 @@ func (c *watchCmd) rows(ctx context.Context, f *flags, received <-chan *nats.Msg
 // printMessage prints an outcome for programs.
 func printMessage(m *nats.Msg) error {
 	return term.JSON(struct {
-		Subject string     `json:"subject"`
-		Event   events.Raw `json:"event"`
+		Subject string    `json:"subject"`
+		Event   codec.Raw `json:"event"`
 	}{m.Subject, m.Data})
 }
 

@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
@@ -199,7 +200,7 @@ type erased struct {
 }
 
 // MarshalJSON writes it as the owner published it.
-func (e erased) MarshalJSON() ([]byte, error) { return events.Marshal(e.Erased) }
+func (e erased) MarshalJSON() ([]byte, error) { return codec.Marshal(e.Erased) }
 
 // Write prints it for people.
 func (e erased) Write(w io.Writer) error {

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
@@ -238,7 +239,7 @@ func (f *flags) whatIf(ctx context.Context, s *service.Service, in *events.WhatI
 	}
 	out := &events.WhatIfResponse{V: events.Version}
 	for _, c := range choices {
-		data, err := events.Marshal(c)
+		data, err := codec.Marshal(c)
 		if err != nil {
 			return nil, err
 		}

@@ -22,6 +22,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/inspect"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
@@ -106,7 +107,7 @@ func checkOperator(t *testing.T, url string) {
 	}
 	var stats events.StatsResponse
 	m, err := nc.Request(events.SubjectStats, []byte(`{"tenant":"acme","session":"s2"}`), waitLimit)
-	if err != nil || events.Unmarshal(m.Data, &stats) != nil || stats.V != events.Version {
+	if err != nil || codec.Unmarshal(m.Data, &stats) != nil || stats.V != events.Version {
 		t.Errorf("stats: %v, %+v", err, stats)
 	}
 	if err := nc.LastError(); err != nil && !strings.Contains(err.Error(), `"$KV.LEASES.doctor"`) { // what doctor tries: no worker's user
@@ -123,7 +124,7 @@ func checkMonitor(t *testing.T, url string) {
 	}
 	var health events.HealthResponse
 	m, err := nc.Request(events.SubjectHealth, nil, waitLimit)
-	if err != nil || events.Unmarshal(m.Data, &health) != nil || health.Status != events.HealthOK {
+	if err != nil || codec.Unmarshal(m.Data, &health) != nil || health.Status != events.HealthOK {
 		t.Errorf("health: %v, %+v", err, health)
 	}
 	if m, err := nc.Request("$SRV.STATS.compactd", nil, waitLimit); err != nil || !strings.Contains(string(m.Data), events.SubjectContext) {
@@ -314,7 +315,7 @@ func (a *agent) converse(session string) events.Compacted {
 		a.t.Fatalf("no compaction of 22 turns: %v", err)
 	}
 	var out events.Compacted
-	if err := events.Unmarshal(m.Data, &out); err != nil {
+	if err := codec.Unmarshal(m.Data, &out); err != nil {
 		a.t.Fatal(err)
 	}
 	return out
@@ -330,7 +331,7 @@ func (a *agent) ask(subject, payload string, out any) events.Code {
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		return events.Code(code)
 	}
-	if err := events.Unmarshal(m.Data, out); err != nil {
+	if err := codec.Unmarshal(m.Data, out); err != nil {
 		a.t.Fatal(err)
 	}
 	return ""

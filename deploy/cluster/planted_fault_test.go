@@ -18,6 +18,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
 )
@@ -125,7 +126,7 @@ func TestFaultPlanted(t *testing.T) {
 	count := len(planted)
 	err = stream.ReadStream(t.Context(), next.js, topology.OutcomesStream, "out.*.rejected.globex.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var r events.Rejected
-		err := events.Unmarshal(m.Data(), &r)
+		err := codec.Unmarshal(m.Data(), &r)
 		if r.Code == events.CodeBadJSON {
 			delete(planted, r.Seq)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/fakemodel"
 	"compactd/internal/testkit/strict"
@@ -94,9 +95,9 @@ func (p *Strict) check(c *fakemodel.Call) (refused []string) {
 		return []string{fmt.Sprintf("this is no call of %s", p.Format)}
 	}
 	if p.Format == events.Responses {
-		items := make([]events.Raw, len(c.Messages))
+		items := make([]codec.Raw, len(c.Messages))
 		for i, item := range c.Messages {
-			items[i] = events.Raw(item)
+			items[i] = codec.Raw(item)
 		}
 		for _, v := range validate.Messages(p.Format, items) {
 			refused = append(refused, fmt.Sprint(v))

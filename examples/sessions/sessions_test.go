@@ -20,6 +20,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/transcript/transcripttest"
@@ -114,7 +115,7 @@ func compactions(t *testing.T, s transcript.Session, p policy.Policy) (out []*ev
 		t.Fatal(err)
 	}
 	l := compaction.NewLedger(events.Address{Tenant: events.DefaultTenant, Session: s.Name})
-	texts := map[measure.Seq][]events.Message{}
+	texts := map[measure.Seq][]dialect.Message{}
 	for i, tn := range s.Turns {
 		seq := measure.Seq(i + 1)
 		turn, msgs, err := stored.ReadTurn(new(compaction.Config), l, tn.Payload, seq)
@@ -130,7 +131,7 @@ func compactions(t *testing.T, s transcript.Session, p policy.Policy) (out []*ev
 				continue
 			}
 			out = append(out, c)
-			raw, _, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
+			raw, _, err := render.Render(o.View, func(s measure.Seq) ([]dialect.Message, error) { return texts[s], nil })
 			if err != nil {
 				t.Fatal(err)
 			}

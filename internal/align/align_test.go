@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // wantCover fails unless the ranges of parts cover n messages, each once, in order.
@@ -45,15 +46,15 @@ func wantCover(t *rapid.T, n int, parts []events.SyncPart) {
 func TestParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 12).Draw(t, "messages")
-		history := make([]events.Raw, n)
+		history := make([]codec.Raw, n)
 		for i := range history {
-			history[i] = events.Raw(fmt.Sprintf(`{"own":%d}`, i))
+			history[i] = codec.Raw(fmt.Sprintf(`{"own":%d}`, i))
 		}
 		var outputs []align.Output
-		var want []events.Raw
+		var want []codec.Raw
 		next := 0
 		for i := range rapid.IntRange(0, 14).Draw(t, "outputs") {
-			o := align.Output{Raw: events.Raw(fmt.Sprintf(`{"made":%d}`, i))}
+			o := align.Output{Raw: codec.Raw(fmt.Sprintf(`{"made":%d}`, i))}
 			if from := next; n > 0 && rapid.IntRange(0, 3).Draw(t, "made") > 0 {
 				if rapid.IntRange(0, 5).Draw(t, "moved") == 0 {
 					from = rapid.IntRange(0, n-1).Draw(t, "from")
@@ -80,16 +81,16 @@ func TestParts(t *testing.T) {
 }
 
 // session makes turns of messages, and their chain.
-func session(t *rapid.T, f events.Format) (turns [][]events.Raw, chain []events.Link) {
+func session(t *rapid.T, f events.Format) (turns [][]codec.Raw, chain []events.Link) {
 	var link events.Link
 	for i := range rapid.IntRange(0, 6).Draw(t, "turns") {
-		var turn []events.Raw
+		var turn []codec.Raw
 		for j := range rapid.IntRange(0, 3).Draw(t, "of") {
 			role := "user"
 			if (i+j)%2 == 1 {
 				role = "assistant"
 			}
-			turn = append(turn, events.Raw(fmt.Sprintf(`{"role":%q,"content":"turn %d message %d of %d"}`, role, i, j, rapid.IntRange(0, 1).Draw(t, "text"))))
+			turn = append(turn, codec.Raw(fmt.Sprintf(`{"role":%q,"content":"turn %d message %d of %d"}`, role, i, j, rapid.IntRange(0, 1).Draw(t, "text"))))
 		}
 		link.Digest = f.DigestOf(turn)
 		link.Whole = link.Whole.With(link.Digest, len(turn))
@@ -107,9 +108,9 @@ func TestMatch(t *testing.T) {
 		f := events.OpenAI
 		turns, chain := session(t, f)
 		lead := rapid.IntRange(0, 2).Draw(t, "lead")
-		var history []events.Raw
+		var history []codec.Raw
 		for i := range lead {
-			history = append(history, events.Raw(fmt.Sprintf(`{"role":"%s","content":"it is %d o'clock"}`, []string{"system", "developer"}[i%2], rapid.Int().Draw(t, "hour"))))
+			history = append(history, codec.Raw(fmt.Sprintf(`{"role":"%s","content":"it is %d o'clock"}`, []string{"system", "developer"}[i%2], rapid.Int().Draw(t, "hour"))))
 		}
 		same := rapid.IntRange(0, len(turns)).Draw(t, "same")
 		for _, turn := range turns[:same] {
@@ -120,7 +121,7 @@ func TestMatch(t *testing.T) {
 		at := len(history)
 		tail := rapid.IntRange(0, 2).Draw(t, "new")
 		for i := range tail {
-			history = append(history, events.Raw(fmt.Sprintf(`{"role":"user","content":"new %d"}`, i)))
+			history = append(history, codec.Raw(fmt.Sprintf(`{"role":"user","content":"new %d"}`, i)))
 		}
 		for same < len(turns) && len(turns[same]) == 0 { // a turn without messages is in any history
 			same++
@@ -150,20 +151,20 @@ func TestMatch(t *testing.T) {
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 700
-		var messages []events.Raw
+		var messages []codec.Raw
 		whole := true // no message with its results exceeds a turn
 		for i := range rapid.IntRange(1, 20).Draw(t, "steps") {
 			var calls []string
-			var results []events.Raw
+			var results []codec.Raw
 			size := 0
 			for j := range rapid.IntRange(0, 3).Draw(t, "calls") {
 				id := fmt.Sprintf("c%d-%d", i, j)
 				calls = append(calls, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}`, id))
-				results = append(results, events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"%0*d"}`, id, rapid.IntRange(1, 600).Draw(t, "size"), 1)))
+				results = append(results, codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"%0*d"}`, id, rapid.IntRange(1, 600).Draw(t, "size"), 1)))
 			}
-			step := []events.Raw{events.Raw(fmt.Sprintf(`{"role":"user","content":"%0*d"}`, rapid.IntRange(1, 300).Draw(t, "size"), 1))}
+			step := []codec.Raw{codec.Raw(fmt.Sprintf(`{"role":"user","content":"%0*d"}`, rapid.IntRange(1, 300).Draw(t, "size"), 1))}
 			if len(calls) > 0 {
-				step = append([]events.Raw{events.Raw(`{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]}`)}, results...)
+				step = append([]codec.Raw{codec.Raw(`{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]}`)}, results...)
 			}
 			for _, m := range step {
 				size += len(m) + 1
@@ -176,7 +177,7 @@ func TestSplit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all []events.Raw
+		var all []codec.Raw
 		for _, turn := range turns {
 			size, open := 0, 0
 			for _, m := range turn {
@@ -199,9 +200,9 @@ func TestSplit(t *testing.T) {
 
 // A turn of several messages has at most 1 MiB; a larger message is one alone.
 func TestSplitLarge(t *testing.T) {
-	var messages []events.Raw
+	var messages []codec.Raw
 	for _, n := range []int{400_000, 400_000, 400_000, 1_800_000, 10, 600_000, 600_000} {
-		messages = append(messages, events.Raw(`{"role":"user","content":"`+strings.Repeat("x", n)+`"}`))
+		messages = append(messages, codec.Raw(`{"role":"user","content":"`+strings.Repeat("x", n)+`"}`))
 	}
 	turns, err := align.Read(events.OpenAI, messages, 0).Split(0, 4<<20)
 	if err != nil {
@@ -218,21 +219,21 @@ func TestSplitLarge(t *testing.T) {
 
 // Many tiny messages, and messages of many contents, are split into turns of as many as a turn may have.
 func TestSplitMany(t *testing.T) {
-	tiny := events.Raw(`{"role":"user","content":"a"}`)
-	parts := events.Raw(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts/3-1) + `{"type":"text","text":"a"}]}`)
-	call := events.Raw(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)
-	answer := events.Raw(`{"role":"tool","tool_call_id":"c","content":"1"}`)
+	tiny := codec.Raw(`{"role":"user","content":"a"}`)
+	parts := codec.Raw(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts/3-1) + `{"type":"text","text":"a"}]}`)
+	call := codec.Raw(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)
+	answer := codec.Raw(`{"role":"tool","tool_call_id":"c","content":"1"}`)
 	for name, test := range map[string]struct {
-		messages []events.Raw
+		messages []codec.Raw
 		want     []int
 	}{
-		"one turn":      {slices.Repeat([]events.Raw{tiny}, events.MaxTurnMessages), []int{events.MaxTurnMessages}},
-		"tiny":          {slices.Repeat([]events.Raw{tiny}, 2*events.MaxTurnMessages+1), []int{events.MaxTurnMessages, events.MaxTurnMessages, 1}},
-		"contents":      {slices.Repeat([]events.Raw{parts}, 7), []int{3, 3, 1}},
-		"before a call": {append(slices.Repeat([]events.Raw{tiny}, events.MaxTurnMessages-1), call, answer), []int{events.MaxTurnMessages - 1, 2}},
-		"within a call": {append(append([]events.Raw{call}, slices.Repeat([]events.Raw{tiny}, events.MaxTurnMessages)...), answer), []int{events.MaxTurnMessages, 2}},
+		"one turn":      {slices.Repeat([]codec.Raw{tiny}, events.MaxTurnMessages), []int{events.MaxTurnMessages}},
+		"tiny":          {slices.Repeat([]codec.Raw{tiny}, 2*events.MaxTurnMessages+1), []int{events.MaxTurnMessages, events.MaxTurnMessages, 1}},
+		"contents":      {slices.Repeat([]codec.Raw{parts}, 7), []int{3, 3, 1}},
+		"before a call": {append(slices.Repeat([]codec.Raw{tiny}, events.MaxTurnMessages-1), call, answer), []int{events.MaxTurnMessages - 1, 2}},
+		"within a call": {append(append([]codec.Raw{call}, slices.Repeat([]codec.Raw{tiny}, events.MaxTurnMessages)...), answer), []int{events.MaxTurnMessages, 2}},
 		"without any":   {nil, []int{0}},
-		"not by itself": {[]events.Raw{events.Raw(strings.Replace(string(parts), "[", "["+strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts), 1))}, nil},
+		"not by itself": {[]codec.Raw{codec.Raw(strings.Replace(string(parts), "[", "["+strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts), 1))}, nil},
 	} {
 		turns, err := align.Read(events.OpenAI, test.messages, 0).Split(0, 1<<30)
 		var got []int
@@ -249,7 +250,7 @@ func TestMember(t *testing.T) {
 	for _, test := range [][3]string{
 		{`{"a":1,"b":2}`, `{"a":1,"b":3}`, "b"}, {`{"a":1}`, `{"a":1,"time":3}`, "time"}, {`{"a":1,"gone":3}`, `{"a":1}`, "gone"}, {`{"a":1}`, `{"a":1}`, ""},
 	} {
-		if got := align.Member(events.Raw(test[0]), events.Raw(test[1])); got != test[2] {
+		if got := align.Member(codec.Raw(test[0]), codec.Raw(test[1])); got != test[2] {
 			t.Errorf("%v: %q", test, got)
 		}
 	}
@@ -257,10 +258,10 @@ func TestMember(t *testing.T) {
 
 // Of two calls alike a history keeps the one whose result follows: contents say nothing of ids.
 func TestFindByIDs(t *testing.T) {
-	call := func(id string) events.Raw {
-		return events.Raw(`{"role":"assistant","content":"","tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"read","arguments":"{\"path\":\"a.go\"}"}}]}`)
+	call := func(id string) codec.Raw {
+		return codec.Raw(`{"role":"assistant","content":"","tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"read","arguments":"{\"path\":\"a.go\"}"}}]}`)
 	}
-	h := align.Read(events.OpenAI, []events.Raw{call("a"), events.Raw(`{"role":"tool","tool_call_id":"a","content":"old"}`), call("b")}, 0)
+	h := align.Read(events.OpenAI, []codec.Raw{call("a"), codec.Raw(`{"role":"tool","tool_call_id":"a","content":"old"}`), call("b")}, 0)
 	out := []align.Output{{Raw: call("b")}, {Raw: call("c")}}
 	align.Find(h, 0, h.Len(), out)
 	if !out[0].Untouched || out[0].From != 2 || out[1].Untouched {

@@ -7,33 +7,34 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/linear"
 )
 
-func calling(id int) events.Raw {
-	return events.Raw(fmt.Sprintf(`{"role":"assistant","content":"","tool_calls":[{"id":"c%06d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, id))
+func calling(id int) codec.Raw {
+	return codec.Raw(fmt.Sprintf(`{"role":"assistant","content":"","tool_calls":[{"id":"c%06d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, id))
 }
 
-func answering(id int) events.Raw {
-	return events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%06d","content":"1"}`, id))
+func answering(id int) codec.Raw {
+	return codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%06d","content":"1"}`, id))
 }
 
 // histories are those that cost the most where a comparison is not linear.
-var histories = map[string]func(n int) []events.Raw{
-	"alike": func(n int) []events.Raw {
-		return slices.Repeat([]events.Raw{events.Raw(`{"role":"user","content":"a"}`)}, n)
+var histories = map[string]func(n int) []codec.Raw{
+	"alike": func(n int) []codec.Raw {
+		return slices.Repeat([]codec.Raw{codec.Raw(`{"role":"user","content":"a"}`)}, n)
 	},
-	"calls":               func(n int) []events.Raw { return listOf(n, calling) },
-	"calls, then results": func(n int) []events.Raw { return append(listOf(n/2, calling), listOf(n/2, answering)...) },
-	"calls, then results backwards": func(n int) []events.Raw {
-		return append(listOf(n/2, calling), listOf(n/2, func(i int) events.Raw { return answering(n/2 - 1 - i) })...)
+	"calls":               func(n int) []codec.Raw { return listOf(n, calling) },
+	"calls, then results": func(n int) []codec.Raw { return append(listOf(n/2, calling), listOf(n/2, answering)...) },
+	"calls, then results backwards": func(n int) []codec.Raw {
+		return append(listOf(n/2, calling), listOf(n/2, func(i int) codec.Raw { return answering(n/2 - 1 - i) })...)
 	},
-	"calls of one id": func(n int) []events.Raw {
-		return append(listOf(n/2, func(int) events.Raw { return calling(0) }), listOf(n/2, func(int) events.Raw { return answering(0) })...)
+	"calls of one id": func(n int) []codec.Raw {
+		return append(listOf(n/2, func(int) codec.Raw { return calling(0) }), listOf(n/2, func(int) codec.Raw { return answering(0) })...)
 	},
 }
 
-func listOf(n int, of func(int) events.Raw) (out []events.Raw) {
+func listOf(n int, of func(int) codec.Raw) (out []codec.Raw) {
 	for i := range n {
 		out = append(out, of(i))
 	}

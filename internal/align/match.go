@@ -7,22 +7,24 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // History is the history of an agent.
 type History struct {
 	Format   events.Format
-	Lead     int          // messages of the system that it begins with, without those before Before
-	Before   int          // messages at its beginning that were not sent
-	Messages []events.Raw // from Before on
+	Lead     int         // messages of the system that it begins with, without those before Before
+	Before   int         // messages at its beginning that were not sent
+	Messages []codec.Raw // from Before on
 }
 
 // Read returns the history of a dialect, without before messages that were not sent.
-func Read(f events.Format, messages []events.Raw, before int) *History {
+func Read(f events.Format, messages []codec.Raw, before int) *History {
 	h := &History{Format: f, Before: before, Messages: messages}
 	for before == 0 && h.Lead < len(messages) {
 		m, err := f.Read(messages[h.Lead])
-		if err != nil || m.Role != events.RoleSystem {
+		if err != nil || m.Role != dialect.RoleSystem {
 			break
 		}
 		h.Lead++
@@ -34,10 +36,10 @@ func Read(f events.Format, messages []events.Raw, before int) *History {
 func (h *History) Len() int { return h.Before + len(h.Messages) }
 
 // At is the message at an index that was sent.
-func (h *History) At(i int) events.Raw { return h.Messages[i-h.Before] }
+func (h *History) At(i int) codec.Raw { return h.Messages[i-h.Before] }
 
 // From lists the messages from an index on.
-func (h *History) From(i int) []events.Raw { return h.Messages[i-h.Before:] }
+func (h *History) From(i int) []codec.Raw { return h.Messages[i-h.Before:] }
 
 // digest is the digest of the messages from ≤ i < to.
 func (h *History) digest(from, to int) events.Digest {
@@ -106,18 +108,18 @@ type View struct {
 }
 
 // NewView returns the view of the first turns, without its leading instructions.
-func NewView(f events.Format, messages []events.Raw, turns int) View {
+func NewView(f events.Format, messages []codec.Raw, turns int) View {
 	messages = messages[Read(f, messages, 0).Lead:]
 	v := View{Count: len(messages), Digest: f.DigestOf(messages), Turns: turns}
-	if sent := withPlaceholders(f, messages); !slices.EqualFunc(sent, messages, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+	if sent := withPlaceholders(f, messages); !slices.EqualFunc(sent, messages, func(a, b codec.Raw) bool { return bytes.Equal(a, b) }) {
 		v.sent = f.DigestOf(sent)
 	}
 	return v
 }
 
 // withPlaceholders lists messages with placeholders for large media.
-func withPlaceholders(f events.Format, messages []events.Raw) []events.Raw {
-	out := make([]events.Raw, len(messages))
+func withPlaceholders(f events.Format, messages []codec.Raw) []codec.Raw {
+	out := make([]codec.Raw, len(messages))
 	for i, m := range messages {
 		out[i] = f.Sendable(f.Record(m, events.MaxTurnBytes))
 	}
@@ -125,7 +127,7 @@ func withPlaceholders(f events.Format, messages []events.Raw) []events.Raw {
 }
 
 // is reports whether messages are a view: each medium that is large is there, or its placeholder.
-func (v *View) is(f events.Format, messages []events.Raw) bool {
+func (v *View) is(f events.Format, messages []codec.Raw) bool {
 	return f.DigestOf(messages) == v.Digest || v.sent != events.Digest{} && f.DigestOf(withPlaceholders(f, messages)) == v.sent
 }
 
@@ -142,7 +144,7 @@ func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
 // Fits reports whether the messages from an index on can follow others that await the results of
 // some calls, by the keys of their ids: each result has a call, and nothing else comes before the
 // results that are awaited.
-func (h *History) Fits(from int, awaited []events.Key) bool {
+func (h *History) Fits(from int, awaited []dialect.Key) bool {
 	var open openCalls
 	for _, key := range awaited {
 		open.add(key)
@@ -158,9 +160,9 @@ func (h *History) Fits(from int, awaited []events.Key) bool {
 			p := &m.Parts[i]
 			key := p.CallKey()
 			switch p.Kind {
-			case events.PartCall:
+			case dialect.PartCall:
 				open.add(key)
-			case events.PartResult:
+			case dialect.PartResult:
 				if !open.answer(key) {
 					return false
 				}
@@ -180,19 +182,19 @@ func (h *History) Fits(from int, awaited []events.Key) bool {
 type openCalls struct {
 	answered []bool
 	first    int // all before it are answered
-	byKey    map[events.Key][]int
+	byKey    map[dialect.Key][]int
 }
 
-func (o *openCalls) add(key events.Key) {
+func (o *openCalls) add(key dialect.Key) {
 	if o.byKey == nil {
-		o.byKey = map[events.Key][]int{}
+		o.byKey = map[dialect.Key][]int{}
 	}
 	o.byKey[key] = append(o.byKey[key], len(o.answered))
 	o.answered = append(o.answered, false)
 }
 
 // answer takes away the oldest call that a result may be of, and reports whether there is one.
-func (o *openCalls) answer(key events.Key) bool {
+func (o *openCalls) answer(key dialect.Key) bool {
 	at := min(o.oldest(key), o.oldest(0))
 	if key == 0 {
 		for o.first < len(o.answered) && o.answered[o.first] {
@@ -208,7 +210,7 @@ func (o *openCalls) answer(key events.Key) bool {
 }
 
 // oldest is the position of the oldest open call of a key, after all if there is none.
-func (o *openCalls) oldest(key events.Key) int {
+func (o *openCalls) oldest(key dialect.Key) int {
 	list := o.byKey[key]
 	for len(list) > 0 && o.answered[list[0]] {
 		list = list[1:]
@@ -227,7 +229,7 @@ const leastBytes = 64
 // HasWork reports whether a history has one of some messages of an assistant or a tool, with
 // the same ids of calls: an agent that has compacted its history itself keeps its end. Equal
 // work of another agent has other ids.
-func (h *History) HasWork(messages []events.Raw) bool {
+func (h *History) HasWork(messages []codec.Raw) bool {
 	have := map[likeness]bool{}
 	for _, m := range h.Messages {
 		have[h.likeness(m)] = true
@@ -245,14 +247,14 @@ func (h *History) HasWork(messages []events.Raw) bool {
 
 // calls lists the ids of the calls and results of a message, and whether it is the work of an
 // assistant or a tool.
-func (h *History) calls(raw events.Raw) (ids []string, work bool) {
+func (h *History) calls(raw codec.Raw) (ids []string, work bool) {
 	m, err := h.Format.Read(raw)
 	if err != nil {
 		return nil, false
 	}
-	work = m.Role == events.RoleAssistant || m.Role == events.RoleTool
+	work = m.Role == dialect.RoleAssistant || m.Role == dialect.RoleTool
 	for i := range m.Parts {
-		if p := &m.Parts[i]; p.Kind == events.PartCall || p.Kind == events.PartResult {
+		if p := &m.Parts[i]; p.Kind == dialect.PartCall || p.Kind == dialect.PartResult {
 			ids, work = append(ids, p.CallID), true
 		}
 	}
@@ -260,7 +262,7 @@ func (h *History) calls(raw events.Raw) (ids []string, work bool) {
 }
 
 // Common is the number of equal messages in a history, from an index on, and at the beginning of a list.
-func (h *History) Common(at int, messages []events.Raw) int {
+func (h *History) Common(at int, messages []codec.Raw) int {
 	for i := range messages {
 		if at+i >= h.Len() || h.digest(at+i, at+i+1) != h.Format.DigestOf(messages[i:i+1]) {
 			return i
@@ -279,15 +281,15 @@ func (h *History) Digests() map[events.Digest]bool {
 }
 
 // Member names the first member in which two messages differ, "" for none.
-func Member(a, b events.Raw) string {
-	of := maps.Collect(events.Members(a))
-	for name, v := range events.Members(b) {
+func Member(a, b codec.Raw) string {
+	of := maps.Collect(codec.Members(a))
+	for name, v := range codec.Members(b) {
 		if old, ok := of[name]; !ok || !bytes.Equal(old, v) {
 			return name
 		}
 		delete(of, name)
 	}
-	for name := range events.Members(a) {
+	for name := range codec.Members(a) {
 		if _, ok := of[name]; ok {
 			return name
 		}
@@ -304,11 +306,11 @@ func (h *History) Until(i int) *History {
 
 // TurnEnd is the index after the turn that begins at an index: a model's answer, and all messages up to its
 // next answer.
-func TurnEnd(messages []events.Message, from int) int {
-	for from < len(messages) && messages[from].Role == events.RoleAssistant {
+func TurnEnd(messages []dialect.Message, from int) int {
+	for from < len(messages) && messages[from].Role == dialect.RoleAssistant {
 		from++
 	}
-	for from < len(messages) && messages[from].Role != events.RoleAssistant {
+	for from < len(messages) && messages[from].Role != dialect.RoleAssistant {
 		from++
 	}
 	return from
@@ -321,7 +323,7 @@ const turnBytes = 1 << 20
 // contents as a turn may have. A turn ends where no call awaits its result, if there is such a place in it.
 // Without messages there is one empty turn. Large media are recorded by their hash, see
 // [events.Format.Record]; a single message that is still too large is an error.
-func (h *History) Split(from, most int) ([][]events.Raw, error) {
+func (h *History) Split(from, most int) ([][]codec.Raw, error) {
 	all := slices.Clone(h.From(from))
 	for i := range all {
 		all[i] = h.Format.Record(all[i], most)
@@ -343,7 +345,7 @@ func (h *History) Split(from, most int) ([][]events.Raw, error) {
 			return nil, events.NewInvalid(events.CodeTooLarge, fmt.Sprintf("messages[%d]", from-h.Before+i), fmt.Sprintf("has %d contents, more than the %d of a turn", n, bound.parts))
 		}
 	}
-	var out [][]events.Raw
+	var out [][]codec.Raw
 	var open waits
 	begin, legal := 0, 0
 	var sum load
@@ -384,17 +386,17 @@ type waits struct {
 	n  int
 }
 
-func (w *waits) add(m *events.Message) {
+func (w *waits) add(m *dialect.Message) {
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		switch {
-		case p.Kind == events.PartCall:
+		case p.Kind == dialect.PartCall:
 			if w.of == nil {
 				w.of = map[string]int{}
 			}
 			w.of[p.CallID]++
 			w.n++
-		case p.Kind == events.PartResult && w.of[p.CallID] > 0:
+		case p.Kind == dialect.PartResult && w.of[p.CallID] > 0:
 			w.of[p.CallID]--
 			w.n--
 		}

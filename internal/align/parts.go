@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Output is a sent message and its sources, the caller's messages From ≤ i < To; if both are equal it has no
 // source. Untouched: it is its one source, unchanged.
 type Output struct {
-	Raw       events.Raw
+	Raw       codec.Raw
 	From, To  int
 	Untouched bool
 }
@@ -168,14 +169,14 @@ type likeness struct {
 	ids     string
 }
 
-func (h *History) likeness(raw events.Raw) likeness {
+func (h *History) likeness(raw codec.Raw) likeness {
 	ids, _ := h.calls(raw)
-	return likeness{h.Format.DigestOf([]events.Raw{raw}), fmt.Sprintf("%q", ids)}
+	return likeness{h.Format.DigestOf([]codec.Raw{raw}), fmt.Sprintf("%q", ids)}
 }
 
 // Apply applies parts to a history.
-func Apply(history []events.Raw, parts []events.SyncPart) []events.Raw {
-	out := []events.Raw{}
+func Apply(history []codec.Raw, parts []events.SyncPart) []codec.Raw {
+	out := []codec.Raw{}
 	for _, p := range parts {
 		switch {
 		case p.Keep != nil:

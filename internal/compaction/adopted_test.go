@@ -14,6 +14,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/transcript/transcripttest"
@@ -52,7 +54,7 @@ func thinkingSessions(t *testing.T) []transcript.Session {
 }
 
 // messagesOf lists the messages of a session as their provider takes them.
-func messagesOf(t *testing.T, s transcript.Session) (all []events.Raw) {
+func messagesOf(t *testing.T, s transcript.Session) (all []codec.Raw) {
 	t.Helper()
 	for _, turn := range s.Turns {
 		for _, raw := range turn.Messages {
@@ -68,28 +70,28 @@ func messagesOf(t *testing.T, s transcript.Session) (all []events.Raw) {
 // completed makes up for what was not recorded: each thinking block gets a
 // signature of its own, and blank texts, as which a part of a stream was recorded,
 // go.
-func completed(t *testing.T, raw events.Raw) events.Raw {
+func completed(t *testing.T, raw codec.Raw) codec.Raw {
 	t.Helper()
 	var m struct {
-		Role    events.Role  `json:"role"`
-		Content []events.Raw `json:"content"`
+		Role    dialect.Role `json:"role"`
+		Content []codec.Raw  `json:"content"`
 	}
-	if err := events.Unmarshal(raw, &m); err != nil {
+	if err := codec.Unmarshal(raw, &m); err != nil {
 		t.Fatal(err)
 	}
-	var blocks []events.Raw
+	var blocks []codec.Raw
 	for _, block := range m.Content {
 		var b struct {
 			Type     string `json:"type"`
 			Text     string `json:"text"`
 			Thinking string `json:"thinking"`
 		}
-		if err := events.Unmarshal(block, &b); err != nil {
+		if err := codec.Unmarshal(block, &b); err != nil {
 			t.Fatal(err)
 		}
 		switch {
 		case b.Type == "thinking":
-			block = raws(object{"type": b.Type, "thinking": b.Thinking, "signature": fmt.Sprintf("sig %x", measure.KeyOf(b.Thinking))})[0]
+			block = raws(object{"type": b.Type, "thinking": b.Thinking, "signature": fmt.Sprintf("sig %x", dialect.KeyOf(b.Thinking))})[0]
 		case b.Type == "text" && strings.TrimSpace(b.Text) == "":
 			continue
 		}
@@ -101,14 +103,14 @@ func completed(t *testing.T, raw events.Raw) events.Raw {
 // adopted is a session that began with a whole history.
 type adopted struct {
 	*witness
-	history []events.Raw
-	read    []events.Message
+	history []codec.Raw
+	read    []dialect.Message
 	rows    []compaction.Row
 	size    int64 // estimated input, in tokens
 	proper  bool  // its provider takes the history as it was recorded
 }
 
-func newAdopted(t *testing.T, f events.Format, history []events.Raw) *adopted {
+func newAdopted(t *testing.T, f events.Format, history []codec.Raw) *adopted {
 	t.Helper()
 	w := &witness{agent: newAgent(t, configOf(t, withoutSummaries()))}
 	outs := w.agent.publish(object{"replaces_from": 1, "format": f, "messages": history, "model": model(f, 1<<40)})
@@ -190,7 +192,7 @@ func (a *adopted) reached(c *events.Compacted) {
 
 // paired checks that every call has its result, as far as the history had one, and
 // every result its call. Some sessions use an id twice.
-func (a *adopted) paired(after []events.Message) {
+func (a *adopted) paired(after []dialect.Message) {
 	had := pairsOf(a.read)
 	for id, now := range pairsOf(after) {
 		was := had[id]
@@ -203,15 +205,15 @@ func (a *adopted) paired(after []events.Message) {
 type pairs struct{ calls, results int }
 
 // pairsOf counts the calls and results of each id.
-func pairsOf(msgs []events.Message) map[string]pairs {
+func pairsOf(msgs []dialect.Message) map[string]pairs {
 	out := map[string]pairs{}
 	for _, m := range msgs {
 		for _, p := range m.Parts {
 			n := out[p.CallID]
 			switch p.Kind {
-			case events.PartCall:
+			case dialect.PartCall:
 				n.calls++
-			case events.PartResult:
+			case dialect.PartResult:
 				n.results++
 			}
 			out[p.CallID] = n
@@ -221,10 +223,10 @@ func pairsOf(msgs []events.Message) map[string]pairs {
 }
 
 // ordered checks that messages which are there byte for byte stand in their order.
-func (a *adopted) ordered(raw []events.Raw) {
+func (a *adopted) ordered(raw []codec.Raw) {
 	at := 0
 	for _, r := range raw {
-		same := func(x events.Raw) bool { return bytes.Equal(r, x) }
+		same := func(x codec.Raw) bool { return bytes.Equal(r, x) }
 		if i := slices.IndexFunc(a.history[at:], same); i >= 0 {
 			at += i + 1
 		} else if slices.ContainsFunc(a.history, same) {
@@ -235,7 +237,7 @@ func (a *adopted) ordered(raw []events.Raw) {
 
 // thought checks that thinking is there byte for byte, with the calls it led to,
 // or gone with them.
-func (a *adopted) thought(after []events.Message) {
+func (a *adopted) thought(after []dialect.Message) {
 	before, all := map[string][]string{}, []string(nil) // by call
 	for _, m := range a.read {
 		all = append(all, thinkingOf(m)...)
@@ -257,18 +259,18 @@ func (a *adopted) thought(after []events.Message) {
 	}
 }
 
-func callsOf(m events.Message) (ids []string) {
+func callsOf(m dialect.Message) (ids []string) {
 	for _, p := range m.Parts {
-		if p.Kind == events.PartCall {
+		if p.Kind == dialect.PartCall {
 			ids = append(ids, p.CallID)
 		}
 	}
 	return ids
 }
 
-func thinkingOf(m events.Message) (out []string) {
+func thinkingOf(m dialect.Message) (out []string) {
 	for _, p := range m.Parts {
-		if p.Kind == events.PartThinking {
+		if p.Kind == dialect.PartThinking {
 			out = append(out, string(p.Raw))
 		}
 	}
@@ -307,7 +309,7 @@ func firstDifference(a, b []string) int {
 
 // bytesOf lists the messages of a history; of one that its provider would refuse as
 // it was recorded, two users in a row or a call without a result, its parts.
-func (a *adopted) bytesOf(raw []events.Raw) (out []string) {
+func (a *adopted) bytesOf(raw []codec.Raw) (out []string) {
 	if a.proper {
 		for _, r := range raw {
 			out = append(out, string(r))

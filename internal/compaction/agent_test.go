@@ -10,6 +10,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
@@ -41,7 +43,7 @@ type simulated struct {
 	script  [][]msg        // the messages to send, a turn each
 	turns   [][]msg        // its turns, by number
 	from    int            // the first turn that is not in base
-	base    []events.Raw   // the history of the last outcome it applied
+	base    []codec.Raw    // the history of the last outcome it applied
 	gen     int64          // of that outcome
 	since   uint64         // sequence of its last retraction
 	demands traits.Demands // of the provider then
@@ -53,7 +55,7 @@ type simulated struct {
 
 type outcome struct {
 	*events.Compacted
-	messages []events.Raw
+	messages []codec.Raw
 	demands  traits.Demands
 }
 
@@ -73,11 +75,11 @@ func newSimulated(g *generator, c *compaction.Config) *simulated {
 // closed is a proper history that begins with a user and ends with an assistant.
 func (g *generator) closed() []msg {
 	h := g.proper()
-	for len(h) > 0 && (h[len(h)-1].role != events.RoleAssistant || len(h[len(h)-1].calls) > 0) {
+	for len(h) > 0 && (h[len(h)-1].role != dialect.RoleAssistant || len(h[len(h)-1].calls) > 0) {
 		h = h[:len(h)-1]
 	}
 	g.paused = nil // what comes after the last answer is not part of it
-	return slices.DeleteFunc(h, func(s msg) bool { return s.role == events.RoleSystem })
+	return slices.DeleteFunc(h, func(s msg) bool { return s.role == dialect.RoleSystem })
 }
 
 func (s *simulated) step() {
@@ -175,7 +177,7 @@ func (s *simulated) apply(i int) {
 }
 
 // history is what the agent would send to its provider.
-func (s *simulated) history() []events.Raw {
+func (s *simulated) history() []codec.Raw {
 	out := slices.Clone(s.base)
 	for _, turn := range s.turns[s.from:] {
 		out = append(out, messages(s.format, turn...)...)
@@ -258,7 +260,7 @@ func (s *simulated) check() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	same := func(a, b events.Raw) bool { return bytes.Equal(bytes.ReplaceAll(a, []byte(half), []byte(`\ufffd`)), b) }
+	same := func(a, b codec.Raw) bool { return bytes.Equal(bytes.ReplaceAll(a, []byte(half), []byte(`\ufffd`)), b) }
 	if !slices.EqualFunc(now, raw, same) {
 		s.t.Fatalf("the agent has\n%sthe ledger\n%s", lines(now), lines(raw))
 	}

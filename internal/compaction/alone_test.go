@@ -12,6 +12,8 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // A history that no log has fits, however its turns grow, keeps what was decided about a shorter
@@ -23,16 +25,16 @@ func TestAlone(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		model := &events.Model{Provider: "openai", Name: "gpt-4", ContextWindow: 4000, MaxOutputTokens: 500}
-		read := func(raw string) events.Message {
-			m, err := events.OpenAI.Read(events.Raw(raw))
+		read := func(raw string) dialect.Message {
+			m, err := events.OpenAI.Read(codec.Raw(raw))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return m
 		}
 		refused := measure.Tokens(rapid.SampledFrom([]int{0, 0, 2000}).Draw(t, "refused"))
-		tail := []events.Message{read(fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("state ", rapid.IntRange(1, 300).Draw(t, "tail"))))}
-		fit := func(turns [][]events.Message) (*render.View, events.Budget) {
+		tail := []dialect.Message{read(fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("state ", rapid.IntRange(1, 300).Draw(t, "tail"))))}
+		fit := func(turns [][]dialect.Message) (*render.View, events.Budget) {
 			l := compaction.NewLedger(events.Address{Tenant: "t", Session: "s"})
 			alone, err := l.Alone(config, &compaction.Unrecorded{Model: model, Format: events.OpenAI, Refused: refused})
 			if err != nil {
@@ -47,12 +49,12 @@ func TestAlone(t *testing.T) {
 			}
 			return alone.End(tail)
 		}
-		turns := [][]events.Message{{read(`{"role":"user","content":"Why does it fail?"}`)}}
+		turns := [][]dialect.Message{{read(`{"role":"user","content":"Why does it fail?"}`)}}
 		kept, n := 0, rapid.IntRange(1, 40).Draw(t, "turns")
 		var before *render.View
 		for i := range n {
 			size := rapid.IntRange(1, 60).Draw(t, "size")
-			turns = append(turns, []events.Message{
+			turns = append(turns, []dialect.Message{
 				read(fmt.Sprintf(`{"role":"assistant","content":"","tool_calls":[{"id":"c%d","type":"function","function":{"name":"read","arguments":"{\"path\":\"f%d.go\"}"}}]}`, i, i)),
 				read(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, i, strings.Repeat("line ", size))),
 			})

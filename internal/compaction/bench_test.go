@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // roundMessages is the number of messages of a round.
@@ -23,10 +24,10 @@ const roundMessages = 4
 func round(i int) []msg {
 	c := call{id: fmt.Sprintf("call_%d", i), tool: "read", args: fmt.Sprintf(`{"path":"src/%d.go"}`, i%50)}
 	return []msg{
-		{role: events.RoleUser, text: strings.Repeat("why ", 20)},
-		{role: events.RoleAssistant, text: "looking", calls: []call{c}},
-		{role: events.RoleTool, results: []result{{id: c.id, text: strings.Repeat("line\n", 200)}}},
-		{role: events.RoleAssistant, text: strings.Repeat("because ", 20)},
+		{role: dialect.RoleUser, text: strings.Repeat("why ", 20)},
+		{role: dialect.RoleAssistant, text: "looking", calls: []call{c}},
+		{role: dialect.RoleTool, results: []result{{id: c.id, text: strings.Repeat("line\n", 200)}}},
+		{role: dialect.RoleAssistant, text: strings.Repeat("because ", 20)},
 	}
 }
 
@@ -130,7 +131,7 @@ func waitingSession(t testing.TB, waits bool) (*agent, *compaction.Turn) {
 	}
 	a.publish(last)
 	large := words(a.ledger.Rate(), measure.Tokens(window*6/100), "")
-	a.publish(object{"messages": messages(events.Anthropic, msg{role: events.RoleUser, text: large})})
+	a.publish(object{"messages": messages(events.Anthropic, msg{role: dialect.RoleUser, text: large})})
 	st, err := a.ledger.Stats(a.config, events.Model{})
 	if err != nil {
 		t.Fatal(err)
@@ -219,10 +220,10 @@ func BenchmarkPlanRender1k(b *testing.B) {
 		var talk []msg
 		for k := range 3 {
 			c := call{id: fmt.Sprintf("call_%d_%d", i, k), tool: "read", args: fmt.Sprintf(`{"path":"src/%d.go"}`, (3*i+k)%90)}
-			talk = append(talk, msg{role: events.RoleAssistant, text: text, calls: []call{c}}, msg{role: events.RoleTool, results: []result{{id: c.id, text: text}}})
+			talk = append(talk, msg{role: dialect.RoleAssistant, text: text, calls: []call{c}}, msg{role: dialect.RoleTool, results: []result{{id: c.id, text: text}}})
 		}
-		talk = append(talk, msg{role: events.RoleAssistant, text: text}, msg{role: events.RoleUser, text: text},
-			msg{role: events.RoleAssistant, text: text}, msg{role: events.RoleUser, text: text})
+		talk = append(talk, msg{role: dialect.RoleAssistant, text: text}, msg{role: dialect.RoleUser, text: text},
+			msg{role: dialect.RoleAssistant, text: text}, msg{role: dialect.RoleUser, text: text})
 		a.publish(object{"messages": messages(events.Anthropic, talk...), "model": object{"provider": "anthropic", "context_window": 1 << 38}})
 	}
 	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
@@ -234,7 +235,7 @@ func BenchmarkPlanRender1k(b *testing.B) {
 		if len(plan.Stages) != 3 {
 			b.Fatalf("stages %+v", plan.Stages)
 		}
-		if _, _, err := render.Render(planView(plan, events.Anthropic), func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil }); err != nil {
+		if _, _, err := render.Render(planView(plan, events.Anthropic), func(s measure.Seq) ([]dialect.Message, error) { return a.texts[s], nil }); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -251,7 +252,7 @@ func BenchmarkHostilePlan(b *testing.B) {
 
 func hostilePlan(t testing.TB, n int) func() {
 	var calls, late msg
-	calls.role, late.role = events.RoleAssistant, events.RoleTool
+	calls.role, late.role = dialect.RoleAssistant, dialect.RoleTool
 	for i := range n {
 		id := fmt.Sprintf("c%d", i)
 		calls.calls = append(calls.calls, call{id: id, tool: "t", args: "{}"})
@@ -259,7 +260,7 @@ func hostilePlan(t testing.TB, n int) func() {
 	}
 	slices.Reverse(late.results)
 	a := newAgent(t, defaultConfig(t))
-	for i, s := range []msg{{role: events.RoleUser, text: "go"}, calls, {role: events.RoleUser, text: "wait"}, {role: events.RoleAssistant, text: "why"}, late} {
+	for i, s := range []msg{{role: dialect.RoleUser, text: "go"}, calls, {role: dialect.RoleUser, text: "wait"}, {role: dialect.RoleAssistant, text: "why"}, late} {
 		turn := object{"messages": messages(events.OpenAI, s)}
 		if i == 0 {
 			turn["model"] = object{"provider": "openai", "context_window": 1 << 30}

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 )
@@ -32,13 +33,13 @@ func TestBrokenHistories(t *testing.T) {
 		sdk := g.odds(50, "members of an SDK")
 		for _, turn := range g.turns(history) {
 			if sdk {
-				turn["messages"] = g.withMembers(turn["messages"].([]events.Raw))
+				turn["messages"] = g.withMembers(turn["messages"].([]codec.Raw))
 			}
 			if model, ok := turn["model"].(object); ok {
 				model["provider"] = provider
 			}
-			g.extend(turn["messages"].([]events.Raw))
-			w.publish(turn, func(c *events.Compacted, raw []events.Raw) { w.emittedValid(c, raw) })
+			g.extend(turn["messages"].([]codec.Raw))
+			w.publish(turn, func(c *events.Compacted, raw []codec.Raw) { w.emittedValid(c, raw) })
 		}
 		for generation := range w.ledger.Generation() + 1 {
 			raw, err := w.render(w.ledger.ViewAt(generation))
@@ -53,7 +54,7 @@ func TestBrokenHistories(t *testing.T) {
 
 // withMembers gives messages what SDKs write beside the content: members that are empty, and
 // seldom ones that are not, or the content in parts.
-func (g *generator) withMembers(list []events.Raw) (out []events.Raw) {
+func (g *generator) withMembers(list []codec.Raw) (out []codec.Raw) {
 	for _, raw := range list {
 		set := map[string]string{}
 		switch words := textMember(raw); {
@@ -69,7 +70,7 @@ func (g *generator) withMembers(list []events.Raw) (out []events.Raw) {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(set)) {
-			with, err := codec.WithMember(raw, name, events.Raw(set[name]))
+			with, err := codec.WithMember(raw, name, codec.Raw(set[name]))
 			if err != nil {
 				g.Fatal(err)
 			}
@@ -81,8 +82,8 @@ func (g *generator) withMembers(list []events.Raw) (out []events.Raw) {
 }
 
 // textMember is the content of a message of words, nil for another one.
-func textMember(raw events.Raw) (content events.Raw) {
-	for name, value := range events.Members(raw) {
+func textMember(raw codec.Raw) (content codec.Raw) {
+	for name, value := range codec.Members(raw) {
 		if name == "role" && !slices.Contains([]string{`"user"`, `"assistant"`}, string(value)) {
 			return nil
 		}
@@ -96,17 +97,17 @@ func textMember(raw events.Raw) (content events.Raw) {
 // untouched checks that a history which is valid comes back as it was published.
 func (w *witness) untouched(provider string) {
 	view := w.ledger.ViewAt(0)
-	var sent []events.Raw
-	systems, last := 0, events.Role("")
+	var sent []codec.Raw
+	systems, last := 0, dialect.Role("")
 	for _, m := range w.sent() {
-		if m.Role == last && last == events.RoleAssistant {
+		if m.Role == last && last == dialect.RoleAssistant {
 			return // they become one message
 		}
 		last = m.Role
-		blank := !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() })
+		blank := !slices.ContainsFunc(m.Parts, func(p dialect.Part) bool { return p.Kind != dialect.PartText || !p.Blank() })
 		if sent = append(sent, m.Raw); blank {
 			return // it is left out
-		} else if m.Role != events.RoleSystem {
+		} else if m.Role != dialect.RoleSystem {
 			systems = 0
 		} else if systems++; systems > 1 && view.Format == events.Anthropic {
 			return // they become one message
@@ -116,16 +117,16 @@ func (w *witness) untouched(provider string) {
 		return
 	}
 	raw, err := w.render(view)
-	if err != nil || !slices.EqualFunc(sent, raw, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+	if err != nil || !slices.EqualFunc(sent, raw, func(a, b codec.Raw) bool { return bytes.Equal(a, b) }) {
 		w.t.Fatalf("%s: %v, published were\n%sand came back\n%s", provider, err, lines(sent), lines(raw))
 	}
 }
 
 // extend gives messages that are not blank members beside those that compactd reads.
-func (g *generator) extend(messages []events.Raw) {
+func (g *generator) extend(messages []codec.Raw) {
 	for i, raw := range messages {
 		m, err := g.format.Read(raw)
-		if err != nil || !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() }) || !g.odds(15, "extended") {
+		if err != nil || !slices.ContainsFunc(m.Parts, func(p dialect.Part) bool { return p.Kind != dialect.PartText || !p.Blank() }) || !g.odds(15, "extended") {
 			continue
 		}
 		name, value := "x_note", `{"a":[1]}`
@@ -133,7 +134,7 @@ func (g *generator) extend(messages []events.Raw) {
 			name = rapid.SampledFrom([]string{name, "reasoning_content", "reasoning", "refusal"}).Draw(g.T, "member")
 			value = `"words"`
 		}
-		if out, err := codec.WithMember(raw, name, events.Raw(value)); err == nil {
+		if out, err := codec.WithMember(raw, name, codec.Raw(value)); err == nil {
 			messages[i] = out
 		}
 	}
@@ -163,12 +164,12 @@ func (g *generator) broken() []msg {
 			if n := len(out[i].results); n > 0 {
 				out[i].results = out[i].results[:n-1]
 			}
-			if out[i].role == events.RoleTool && len(out[i].results) == 0 {
-				out[i] = msg{role: events.RoleUser, text: "Go on."}
+			if out[i].role == dialect.RoleTool && len(out[i].results) == 0 {
+				out[i] = msg{role: dialect.RoleUser, text: "Go on."}
 			}
 		case 5:
 			out[i].results = append(slices.Clone(out[i].results), out[k].results...)
-			if len(out[i].calls) > 0 || out[i].role == events.RoleAssistant || out[i].role == events.RoleSystem {
+			if len(out[i].calls) > 0 || out[i].role == dialect.RoleAssistant || out[i].role == dialect.RoleSystem {
 				out[i].results = nil
 			}
 		case 6: // ids begin again with each turn
@@ -213,12 +214,12 @@ func TestCallIDs(t *testing.T) {
 		for _, provider := range []string{"openai", "anthropic", "bedrock", "mistral"} {
 			a := newAgent(t, defaultConfig(t))
 			demands := traits.DemandsOf(f, provider, "m")
-			var sent []events.Raw
+			var sent []codec.Raw
 			for i := range 3 {
 				id := []string{long, "call_1", "call_1"}[i]
 				c := call{id: id, tool: "bash", args: `{"command":"ls"}`}
-				turn := messages(f, msg{role: events.RoleUser, text: "Go on."}, msg{role: events.RoleAssistant, calls: []call{c}},
-					msg{role: events.RoleTool, results: []result{{id: id, tool: "bash", text: fmt.Sprint("files ", i)}}}, msg{role: events.RoleAssistant, text: "Done."})
+				turn := messages(f, msg{role: dialect.RoleUser, text: "Go on."}, msg{role: dialect.RoleAssistant, calls: []call{c}},
+					msg{role: dialect.RoleTool, results: []result{{id: id, tool: "bash", text: fmt.Sprint("files ", i)}}}, msg{role: dialect.RoleAssistant, text: "Done."})
 				sent = append(sent, turn...)
 				a.publish(object{"turn": i + 1, "format": f, "messages": turn, "model": object{"provider": provider, "name": "m", "context_window": 100_000, "max_output_tokens": 1000}})
 			}
@@ -234,7 +235,7 @@ func TestCallIDs(t *testing.T) {
 			if valid := demands.IDs.Takes(traits.ClassOf(long)) && demands.IDs.Takes(traits.ClassOf("call_1")) && !demands.UniqueIDs; same != valid {
 				t.Errorf("%s for %s: unchanged %t\n%s", f, provider, same, lines(raw))
 			}
-			_, changes, err := render.Render(view, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
+			_, changes, err := render.Render(view, func(s measure.Seq) ([]dialect.Message, error) { return a.texts[s], nil })
 			renames := slices.DeleteFunc(changes, func(e events.Edit) bool { return e.Op != events.OpRename })
 			if err != nil || len(renames)%2 != 0 || (len(renames) > 0) == same {
 				t.Errorf("%s for %s: %v, %+v", f, provider, err, renames)
@@ -243,7 +244,7 @@ func TestCallIDs(t *testing.T) {
 	}
 }
 
-func bytesOf(raw []events.Raw) (out [][]byte) {
+func bytesOf(raw []codec.Raw) (out [][]byte) {
 	for _, r := range raw {
 		out = append(out, r)
 	}

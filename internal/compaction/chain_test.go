@@ -11,6 +11,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 )
@@ -77,8 +78,8 @@ func TestExpect(t *testing.T) {
 	want("", synced(t, `"turn":2`, one, "two", "three")) // sent twice
 	want(events.CodeStaleBase, synced(t, `"turn":3`, one, "four"))
 	two := base(l)
-	if c := l.Chain(); len(c) != 2 || c[1].End != 3 || events.Start(c, 1) != 1 || c[1].Digest != events.OpenAI.DigestOf([]events.Raw{
-		events.Raw(`{"role":"user", "content":"two"}`), events.Raw(`{"content":"three","role":"user"}`),
+	if c := l.Chain(); len(c) != 2 || c[1].End != 3 || events.Start(c, 1) != 1 || c[1].Digest != events.OpenAI.DigestOf([]codec.Raw{
+		codec.Raw(`{"role":"user", "content":"two"}`), codec.Raw(`{"content":"three","role":"user"}`),
 	}) {
 		t.Errorf("chain %+v", c)
 	}
@@ -166,7 +167,7 @@ func TestLineages(t *testing.T) {
 	}
 	want := 0
 	for i, r := range l.Retracted() {
-		text := events.OpenAI.DigestOf([]events.Raw{events.Raw(fmt.Sprintf(`{"role":"user","content":"%d"}`, (11+i)%12)), events.Raw(`{"role":"user","content":"more"}`)})
+		text := events.OpenAI.DigestOf([]codec.Raw{codec.Raw(fmt.Sprintf(`{"role":"user","content":"%d"}`, (11+i)%12)), codec.Raw(`{"role":"user","content":"more"}`)})
 		if want++; r.Base != l.Chain()[0].Whole || r.Messages != 2 || r.First != text {
 			t.Errorf("end %d: %+v", i, r)
 		}
@@ -183,7 +184,7 @@ func TestLineages(t *testing.T) {
 	take(events.KindTurn, fmt.Sprintf(`{"messages":[`+call+`]}`, "b"))
 	take(events.KindTurn, `{"messages":[{"role":"user","content":"Stop."}]}`)
 	keyOf := dialect.CallKeyOf[string]
-	for turn, awaited := range map[int64][]events.Key{2: nil, 3: {keyOf("a2"), keyOf("a1")}, 4: {keyOf("a2")}, 5: nil, 6: {keyOf("b2"), keyOf("b1")}, 7: nil} {
+	for turn, awaited := range map[int64][]dialect.Key{2: nil, 3: {keyOf("a2"), keyOf("a1")}, 4: {keyOf("a2")}, 5: nil, 6: {keyOf("b2"), keyOf("b1")}, 7: nil} {
 		if diff := cmp.Diff(awaited, l.AwaitedAfter(turn)); diff != "" {
 			t.Errorf("after turn %d: %s", turn, diff)
 		}

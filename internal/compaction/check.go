@@ -8,6 +8,8 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // Stats is the state of a session, for queries.
@@ -99,7 +101,7 @@ type Pending struct {
 	added         []measure.Entry
 	attached      []measure.File
 	files         measure.Tokens // of texts that were counted
-	policy        events.Raw     // for this call alone
+	policy        codec.Raw      // for this call alone
 }
 
 // Check compares the next call with the window (A10). It changes nothing; the ledger of an unknown session
@@ -141,7 +143,7 @@ func (l *Ledger) pending(c *Config, next *Pending) (*Ledger, measure.Prompt, err
 }
 
 // withPolicy returns the ledger with fields of its policy set, to be read only.
-func (l *Ledger) withPolicy(c *Config, fields events.Raw) (*Ledger, error) {
+func (l *Ledger) withPolicy(c *Config, fields codec.Raw) (*Ledger, error) {
 	p, err := l.cache.policy.With(fields)
 	if err == nil {
 		err = c.fits("max_output_tokens", &l.model, &p)
@@ -293,7 +295,7 @@ func (c *Config) PlanFiles(room FileRoom, files []events.AttachedFile) *measure.
 }
 
 // WithPolicy sets fields of the policy for this call alone.
-func (next Pending) WithPolicy(fields events.Raw) Pending {
+func (next Pending) WithPolicy(fields codec.Raw) Pending {
 	next.policy = fields
 	return next
 }
@@ -308,8 +310,8 @@ func (next Pending) WithFiles(t measure.Tokens) Pending {
 type Unrecorded struct {
 	Model         *events.Model
 	Format        events.Format
-	System, Tools events.Raw
-	Policy        events.Raw
+	System, Tools codec.Raw
+	Policy        codec.Raw
 	Refused       measure.Tokens // smallest estimate of a refused input, 0 for none
 	Ratio         measure.PPM    // correction of the estimate, used if it exceeds the session's; 0 for none
 }
@@ -376,13 +378,13 @@ func (a *Alone) Ratio() measure.PPM { return a.ledger.usage.ratio() }
 
 // Beside sets the tail, the messages that follow all turns: see [Alone.End]. Each decision leaves
 // room for them.
-func (a *Alone) Beside(tail []events.Message) {
+func (a *Alone) Beside(tail []dialect.Message) {
 	a.beside = a.Cost(tail)
 	a.ledger.usage.Correction = a.ledger.usage.scaled(a.beside)
 }
 
 // Cost is our estimate of messages, without the correction by usages.
-func (a *Alone) Cost(messages []events.Message) (sum measure.Tokens) {
+func (a *Alone) Cost(messages []dialect.Message) (sum measure.Tokens) {
 	for _, e := range a.measure(messages) {
 		sum += a.ledger.cache.rate.Entry(&e)
 	}
@@ -396,7 +398,7 @@ func (a *Alone) Room() measure.Tokens {
 }
 
 // measure lists the entries of a turn.
-func (a *Alone) measure(messages []events.Message) []measure.Entry {
+func (a *Alone) measure(messages []dialect.Message) []measure.Entry {
 	l := a.ledger
 	in := &events.Scanned{Dialect: l.format, Contents: messages}
 	in.Generation = l.Generation()
@@ -404,7 +406,7 @@ func (a *Alone) measure(messages []events.Message) []measure.Entry {
 }
 
 // Add takes a turn and decides about it.
-func (a *Alone) Add(messages []events.Message) {
+func (a *Alone) Add(messages []dialect.Message) {
 	a.measure(messages)
 	a.next.Decide(a.ledger, &a.turn, a.config)
 	a.next.Install(a.ledger)
@@ -412,14 +414,14 @@ func (a *Alone) Add(messages []events.Message) {
 
 // Hold takes the first turn and keeps it unchanged: it counts, but no decision about later turns changes or
 // hides it.
-func (a *Alone) Hold(messages []events.Message) {
+func (a *Alone) Hold(messages []dialect.Message) {
 	a.measure(messages)
 	a.ledger.take(&a.turn, accept)
 	a.ledger.held = a.ledger.LastTurn()
 }
 
 // Whole is the budget of a call with these messages only, before any stage.
-func (a *Alone) Whole(messages []events.Message) events.Budget {
+func (a *Alone) Whole(messages []dialect.Message) events.Budget {
 	a.measure(messages)
 	a.ledger.take(&a.turn, accept)
 	return a.ledger.Budget()
@@ -427,7 +429,7 @@ func (a *Alone) Whole(messages []events.Message) events.Budget {
 
 // End takes the tail, the messages that follow all turns, and returns the view and the budget of a call with
 // it. Turn n has sequence n, the tail the one after the last.
-func (a *Alone) End(tail []events.Message) (*render.View, events.Budget) {
+func (a *Alone) End(tail []dialect.Message) (*render.View, events.Budget) {
 	l := a.ledger
 	if a.beside > 0 {
 		l.usage.Correction = 0
@@ -448,7 +450,7 @@ func (a *Alone) End(tail []events.Message) (*render.View, events.Budget) {
 // WithTail returns the history up to a turn under a generation, followed by messages that are not in the log,
 // and the budget of a call with them. The tail has the sequence seq and the number of the next turn. The
 // budget uses the limits and ratio of the whole session.
-func (l *Ledger) WithTail(c *Config, generation, turn int64, tail []events.Message, seq measure.Seq) (*render.View, events.Budget) {
+func (l *Ledger) WithTail(c *Config, generation, turn int64, tail []dialect.Message, seq measure.Seq) (*render.View, events.Budget) {
 	l.use(c)
 	f := l.fork()
 	in := &events.Scanned{Dialect: l.format, Contents: tail}

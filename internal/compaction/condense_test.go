@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // A job lists a bounded number of turns, however many empty ones a session holds:
@@ -23,7 +24,7 @@ func TestJobTurns(t *testing.T) {
 		a.publish(long())
 	}
 	for range empty {
-		a.publish(object{"messages": []events.Raw{}})
+		a.publish(object{"messages": []codec.Raw{}})
 	}
 	for range 60 {
 		for _, o := range a.publish(long()) {

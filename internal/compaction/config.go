@@ -11,6 +11,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // RulesVersion changes with every change of decisions about the same log and settings. It is part of the hash
@@ -117,7 +118,7 @@ func (c *Config) build() (*Config, error) {
 	if c.counter != nil {
 		name = c.counter.Name()
 	}
-	text, err := events.Marshal(ConfigText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, c.Prices, retentionText(c.retention)})
+	text, err := codec.Marshal(ConfigText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, c.Prices, retentionText(c.retention)})
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
@@ -194,13 +195,13 @@ func (c *Config) windowOf(m *events.Model, p *policy.Policy) measure.Tokens {
 
 // UnknownModel explains that the window of a model is a guess: neither a table nor the model nor the
 // session's policy has it. It is "" for any other model.
-func (c *Config) UnknownModel(tenant string, override events.Raw, m *events.Model) string {
+func (c *Config) UnknownModel(tenant string, override codec.Raw, m *events.Model) string {
 	return c.unknownModel(m, c.session(tenant, override))
 }
 
 // Reserved returns the model, without its longest answer if that leaves no room in the window: SDKs send the
 // value of a larger model.
-func (c *Config) Reserved(tenant string, override events.Raw, m *events.Model) *events.Model {
+func (c *Config) Reserved(tenant string, override codec.Raw, m *events.Model) *events.Model {
 	if m == nil || c.fits("", m, c.session(tenant, override)) == nil {
 		return m
 	}
@@ -210,7 +211,7 @@ func (c *Config) Reserved(tenant string, override events.Raw, m *events.Model) *
 }
 
 // session is the policy of a tenant with the overrides of a session.
-func (c *Config) session(tenant string, override events.Raw) *policy.Policy {
+func (c *Config) session(tenant string, override codec.Raw) *policy.Policy {
 	p := c.For(tenant)
 	if with, err := p.With(override); override != nil && err == nil {
 		p = &with

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/stored"
 )
 
@@ -39,7 +40,7 @@ func TestPresets(t *testing.T) {
 // A tenant has its own policy, and a session's goes before it (A13): its fields
 // are set over its tenant's, not over the worker's.
 func TestTenants(t *testing.T) {
-	own, err := policy.Default().With(events.Raw(`{"threshold":0.5,"target":0.3,"info":0.4}`))
+	own, err := policy.Default().With(codec.Raw(`{"threshold":0.5,"target":0.3,"info":0.4}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/reference"
 )
@@ -40,7 +42,7 @@ func TestCustomPlaceholders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(raws, func(m events.Raw) bool { return strings.Contains(string(m), measure.TruncateText) })
+		i := slices.IndexFunc(raws, func(m codec.Raw) bool { return strings.Contains(string(m), measure.TruncateText) })
 		if role := reference.At(reference.Parsed(raws[i]), "role"); i == 0 || role != test.role {
 			t.Errorf("%s, %s: the notice is message %d of role %v", test.profile, test.format, i, role)
 		}
@@ -48,17 +50,17 @@ func TestCustomPlaceholders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back[i].Role != events.RoleUser || len(validate.Messages(test.format, raws)) > 0 {
+		if back[i].Role != dialect.RoleUser || len(validate.Messages(test.format, raws)) > 0 {
 			t.Errorf("%s, %s: it is read as of %s; %v", test.profile, test.format, back[i].Role, validate.Messages(test.format, raws))
 		}
 	}
 }
 
 // longTalk is more than a window of 10,100 tokens takes.
-func longTalk(f events.Format) []events.Raw {
+func longTalk(f events.Format) []codec.Raw {
 	var list []msg
 	for range 20 {
-		list = append(list, msg{role: events.RoleUser, text: strings.Repeat("word ", 250)}, msg{role: events.RoleAssistant, text: strings.Repeat("word ", 250)})
+		list = append(list, msg{role: dialect.RoleUser, text: strings.Repeat("word ", 250)}, msg{role: dialect.RoleAssistant, text: strings.Repeat("word ", 250)})
 	}
 	return messages(f, list...)
 }

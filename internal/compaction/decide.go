@@ -14,6 +14,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/traits"
 )
 
@@ -450,7 +451,7 @@ func (d *decision) note(code events.Code, fields ...string) {
 }
 
 // noteLocked adds a note if a policy, other than the one before, sets locked fields.
-func (d *decision) noteLocked(base *policy.Policy, object, before events.Raw) {
+func (d *decision) noteLocked(base *policy.Policy, object, before codec.Raw) {
 	if object == nil || bytes.Equal(object, before) {
 		return
 	}

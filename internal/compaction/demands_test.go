@@ -11,25 +11,27 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/strict"
 )
 
 // sessionFor publishes turns to a session of a provider, and returns its view and what changed.
-func sessionFor(t *testing.T, f events.Format, provider, model string, settings object, turns ...[]string) (raw []events.Raw, changes []events.Edit) {
+func sessionFor(t *testing.T, f events.Format, provider, model string, settings object, turns ...[]string) (raw []codec.Raw, changes []events.Edit) {
 	t.Helper()
 	a := newAgent(t, defaultConfig(t))
 	for i, in := range turns {
 		turn := object{"turn": i + 1, "format": f, "model": object{"provider": provider, "name": model, "context_window": 100_000, "max_output_tokens": 1000}}
-		var list []events.Raw
+		var list []codec.Raw
 		for _, m := range in {
-			list = append(list, events.Raw(m))
+			list = append(list, codec.Raw(m))
 		}
 		turn["messages"] = list
 		maps.Copy(turn, settings)
 		a.publish(turn)
 	}
 	view := a.ledger.View()
-	raw, changes, err := render.Render(view, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
+	raw, changes, err := render.Render(view, func(s measure.Seq) ([]dialect.Message, error) { return a.texts[s], nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +58,9 @@ func TestMostMarks(t *testing.T) {
 		events.AISDK:     `{"role":"user","content":"a","providerOptions":{"anthropic":{"cacheControl":` + ephemeral + `}}}`,
 	}
 	for f, user := range marked {
-		answer := string(messages(f, msg{role: events.RoleAssistant, text: "b"})[0])
-		next := string(messages(f, msg{role: events.RoleUser, text: "next"})[0])
-		for turns, system := range map[int]events.Raw{7: nil, 6: events.Raw(`[{"type":"text","text":"s","cache_control":` + ephemeral + `}]`), 4: nil} {
+		answer := string(messages(f, msg{role: dialect.RoleAssistant, text: "b"})[0])
+		next := string(messages(f, msg{role: dialect.RoleUser, text: "next"})[0])
+		for turns, system := range map[int]codec.Raw{7: nil, 6: codec.Raw(`[{"type":"text","text":"s","cache_control":` + ephemeral + `}]`), 4: nil} {
 			settings := object{}
 			if system != nil {
 				settings["system"] = system
@@ -111,11 +113,11 @@ func TestNewestCacheMark(t *testing.T) {
 		},
 	} {
 		settings := object{
-			"system": events.Raw(`[{"type":"text","text":"s",` + cMark + `},{"type":"text","text":"s",` + cMark + `}]`),
-			"tools":  events.Raw(`[{"name":"n","input_schema":{},` + cMark + `}]`),
+			"system": codec.Raw(`[{"type":"text","text":"s",` + cMark + `},{"type":"text","text":"s",` + cMark + `}]`),
+			"tools":  codec.Raw(`[{"name":"n","input_schema":{},` + cMark + `}]`),
 		}
-		answer := string(messages(f, msg{role: events.RoleAssistant, text: "b"})[0])
-		next := string(messages(f, msg{role: events.RoleUser, text: "next"})[0])
+		answer := string(messages(f, msg{role: dialect.RoleAssistant, text: "b"})[0])
+		next := string(messages(f, msg{role: dialect.RoleUser, text: "next"})[0])
 		raw, changes := sessionFor(t, f, "anthropic", "claude-opus-5", settings, []string{users[0], answer}, []string{users[0], answer}, []string{next})
 		if string(raw[2]) != users[1] || bytes.Contains(raw[0], []byte("cache")) || edits(changes, events.OpUnmark) != 2 {
 			t.Errorf("%s: %+v in\n%s", f, changes, lines(raw))
@@ -130,8 +132,8 @@ func TestEndsOnUser(t *testing.T) {
 	for _, f := range events.Formats() {
 		for _, provider := range []string{"anthropic", "mistral", "openai"} {
 			var in []string
-			for _, raw := range messages(f, msg{role: events.RoleUser, text: "a"}, msg{role: events.RoleAssistant, calls: []call{c}}, msg{role: events.RoleUser, text: "Go on."},
-				msg{role: events.RoleAssistant, text: "b"}, msg{role: events.RoleTool, results: []result{{id: c.id, tool: "bash", text: "late"}}}) {
+			for _, raw := range messages(f, msg{role: dialect.RoleUser, text: "a"}, msg{role: dialect.RoleAssistant, calls: []call{c}}, msg{role: dialect.RoleUser, text: "Go on."},
+				msg{role: dialect.RoleAssistant, text: "b"}, msg{role: dialect.RoleTool, results: []result{{id: c.id, tool: "bash", text: "late"}}}) {
 				in = append(in, string(raw))
 			}
 			model := map[string]string{"anthropic": "claude-opus-5", "mistral": "devstral", "openai": "gpt-6"}[provider]
@@ -174,7 +176,7 @@ func TestReasoningMembers(t *testing.T) {
 		}
 	}
 	raw, _ := sessionFor(t, events.OpenAI, "deepseek", "m", nil, []string{user, called, result, `{"role":"assistant","content":"b"}`})
-	if slices.ContainsFunc(raw, func(m events.Raw) bool { return bytes.Contains(m, []byte("reasoning_content")) }) {
+	if slices.ContainsFunc(raw, func(m codec.Raw) bool { return bytes.Contains(m, []byte("reasoning_content")) }) {
 		t.Errorf("a model that does not think has reasoning:\n%s", lines(raw))
 	}
 }

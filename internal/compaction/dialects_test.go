@@ -1,6 +1,10 @@
 package compaction_test
 
-import "compactd/internal/events"
+import (
+	"compactd/internal/events/codec"
+
+	"compactd/internal/events/dialect"
+)
 
 // The messages of a test's conversation in the dialects that are not in session_test.go.
 
@@ -13,19 +17,19 @@ func (s msg) responses() []object {
 		}
 		out = append(out, o)
 	}
-	if s.role == events.RoleTool {
+	if s.role == dialect.RoleTool {
 		return out
 	}
-	if s.role == events.RoleAssistant && (s.thought || len(s.calls) > 0) {
+	if s.role == dialect.RoleAssistant && (s.thought || len(s.calls) > 0) {
 		out = append(out, object{"type": "reasoning", "id": "rs_1", "summary": []object{{"type": "summary_text", "text": "look"}}, "encrypted_content": "gAAA"})
 	}
 	if s.thought {
 		return out
 	}
 	content := []object{}
-	if s.text != "" || s.role == events.RoleUser {
+	if s.text != "" || s.role == dialect.RoleUser {
 		kind := "input_text"
-		if s.role == events.RoleAssistant {
+		if s.role == dialect.RoleAssistant {
 			kind = "output_text"
 		}
 		content = append(content, object{"type": kind, "text": s.text})
@@ -56,7 +60,7 @@ func (s msg) gemini() []object {
 		}
 		responses = append(responses, object{"functionResponse": f})
 	}
-	if s.role == events.RoleTool {
+	if s.role == dialect.RoleTool {
 		return []object{{"role": "user", "parts": responses}}
 	}
 	parts := []object{}
@@ -72,7 +76,7 @@ func (s msg) gemini() []object {
 		parts = append(parts, object{"fileData": object{"mimeType": "image/png", "fileUri": "https://example.com/a.png"}})
 	}
 	for i, c := range s.calls {
-		f := object{"name": c.tool, "args": events.Raw(c.args)}
+		f := object{"name": c.tool, "args": codec.Raw(c.args)}
 		if c.id != "" {
 			f["id"] = c.id
 		}
@@ -83,7 +87,7 @@ func (s msg) gemini() []object {
 		parts = append(parts, part)
 	}
 	role := "user"
-	if s.role == events.RoleAssistant {
+	if s.role == dialect.RoleAssistant {
 		role = "model"
 	}
 	if s.last {
@@ -104,23 +108,23 @@ func (s msg) bedrock() []object {
 		results = append(results, object{"toolResult": object{"toolUseId": r.id, "content": []object{{"text": r.text}}, "status": status}})
 	}
 	role := s.role
-	if role == events.RoleTool {
-		role = events.RoleUser
+	if role == dialect.RoleTool {
+		role = dialect.RoleUser
 	}
 	blocks := []object{}
 	for _, x := range s.served {
 		blocks = append(blocks, x.blocks(
-			object{"toolUse": object{"toolUseId": x.id, "name": x.tool, "input": events.Raw(x.args), "type": "server_tool_use"}},
+			object{"toolUse": object{"toolUseId": x.id, "name": x.tool, "input": codec.Raw(x.args), "type": "server_tool_use"}},
 			object{"toolResult": object{"toolUseId": x.id, "content": []object{{"json": object{"text": x.text}}}, "type": x.tool + "_result"}})...)
 	}
-	if s.role != events.RoleTool && (s.text != "" || len(s.calls)+len(s.results) == 0) {
+	if s.role != dialect.RoleTool && (s.text != "" || len(s.calls)+len(s.results) == 0) {
 		blocks = append(blocks, object{"text": s.text})
 	}
 	if s.image {
 		blocks = append(blocks, object{"image": object{"format": "png", "source": object{"bytes": "iVBORw0KGgo="}}})
 	}
 	for _, c := range s.calls {
-		blocks = append(blocks, object{"toolUse": object{"toolUseId": c.id, "name": c.tool, "input": events.Raw(c.args)}})
+		blocks = append(blocks, object{"toolUse": object{"toolUseId": c.id, "name": c.tool, "input": codec.Raw(c.args)}})
 	}
 	if s.last {
 		return []object{{"role": role, "content": append(blocks, results...)}}
@@ -141,16 +145,16 @@ func (s msg) aiSDK() []object {
 	if len(results) > 0 {
 		out = append(out, object{"role": "tool", "content": results})
 	}
-	if s.role == events.RoleTool {
+	if s.role == dialect.RoleTool {
 		return out
 	}
-	if s.role == events.RoleSystem || !s.image && len(s.calls)+len(s.served) == 0 {
+	if s.role == dialect.RoleSystem || !s.image && len(s.calls)+len(s.served) == 0 {
 		return append(out, object{"role": s.role, "content": s.text})
 	}
 	parts := []object{}
 	for _, x := range s.served {
 		parts = append(parts, x.blocks(
-			object{"type": "tool-call", "toolCallId": x.id, "toolName": x.tool, "input": events.Raw(x.args), "providerExecuted": true},
+			object{"type": "tool-call", "toolCallId": x.id, "toolName": x.tool, "input": codec.Raw(x.args), "providerExecuted": true},
 			object{"type": "tool-result", "toolCallId": x.id, "toolName": x.tool, "output": object{"type": "json", "value": object{"text": x.text}}})...)
 	}
 	parts = append(parts, object{"type": "text", "text": s.text})
@@ -158,7 +162,7 @@ func (s msg) aiSDK() []object {
 		parts = append(parts, object{"type": "image", "image": "https://example.com/a.png"})
 	}
 	for _, c := range s.calls {
-		parts = append(parts, object{"type": "tool-call", "toolCallId": c.id, "toolName": c.tool, "input": events.Raw(c.args)})
+		parts = append(parts, object{"type": "tool-call", "toolCallId": c.id, "toolName": c.tool, "input": codec.Raw(c.args)})
 	}
 	return append(out, object{"role": s.role, "content": parts})
 }

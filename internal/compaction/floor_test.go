@@ -8,6 +8,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 
 	"pgregory.net/rapid"
@@ -27,8 +29,8 @@ func TestFloorAndRoom(t *testing.T) {
 		a := newAgent(t, c)
 		for i := range rapid.IntRange(1, 12).Draw(t, "turns") {
 			turn := object{"format": "openai", "messages": messages(events.OpenAI,
-				msg{role: events.RoleUser, text: rapid.StringMatching(`[a-z .]{1,400}`).Draw(t, "user")},
-				msg{role: events.RoleAssistant, text: rapid.StringMatching(`[a-zA-Z0-9日本語 ]{1,400}`).Draw(t, "assistant")})}
+				msg{role: dialect.RoleUser, text: rapid.StringMatching(`[a-z .]{1,400}`).Draw(t, "user")},
+				msg{role: dialect.RoleAssistant, text: rapid.StringMatching(`[a-zA-Z0-9日本語 ]{1,400}`).Draw(t, "assistant")})}
 			if i == 0 {
 				turn["system"] = rapid.StringMatching(`[a-z ]{0,300}`).Draw(t, "system")
 			}
@@ -72,7 +74,7 @@ func TestCounter(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newAgent(t, c)
-	data, err := events.Marshal(object{"format": "openai", "messages": messages(events.OpenAI, msg{role: events.RoleUser, text: "hello"})})
+	data, err := codec.Marshal(object{"format": "openai", "messages": messages(events.OpenAI, msg{role: dialect.RoleUser, text: "hello"})})
 	if err != nil {
 		t.Fatal(err)
 	}

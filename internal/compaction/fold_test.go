@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // A session with more messages in view than its policy allows has the oldest of them hidden, whatever they
@@ -100,7 +101,7 @@ func TestFoldFollowsCompaction(t *testing.T) {
 		a.publish(object{"messages": messages(events.OpenAI, slices.Repeat([]msg{user(0), assistant(0)}, events.MaxTurnMessages/2-50)...), "model": model})
 	}
 	text := strings.Repeat("word ", 50)
-	outs := a.publish(object{"messages": messages(events.OpenAI, slices.Repeat([]msg{{role: events.RoleUser, text: text}, {role: events.RoleAssistant, text: text}}, events.MaxTurnMessages/2)...)})
+	outs := a.publish(object{"messages": messages(events.OpenAI, slices.Repeat([]msg{{role: dialect.RoleUser, text: text}, {role: dialect.RoleAssistant, text: text}}, events.MaxTurnMessages/2)...)})
 	if b := a.ledger.Budget(); !slices.ContainsFunc(outs, isCompaction) || !b.WithinBudget {
 		t.Errorf("%d of %d tokens after the turn", b.EstimatedInput, b.AvailableInput)
 	}

@@ -9,6 +9,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -19,7 +21,7 @@ import (
 func FuzzReadTurn(f *testing.F) {
 	for _, format := range events.Formats() {
 		for i := range 3 {
-			data, err := events.Marshal(object{
+			data, err := codec.Marshal(object{
 				"turn": i, "format": format, "messages": messages(format, round(i)...), "system": "be brief", "tools": []object{},
 				"model": object{"provider": "openai", "context_window": 500, "max_output_tokens": 100},
 			})
@@ -74,7 +76,7 @@ func FuzzReadTurn(f *testing.F) {
 
 // proper reports whether its provider takes the session as it was published.
 func proper(a *agent) bool {
-	var history []events.Raw
+	var history []codec.Raw
 	for _, m := range (&witness{agent: a}).sent() {
 		history = append(history, m.Raw)
 	}
@@ -118,11 +120,11 @@ func FuzzMeasure(f *testing.F) {
 }
 
 // atFloor publishes a message with a usage of so many tokens, and without.
-func atFloor(t *testing.T, f events.Format, message events.Raw, input int64) {
+func atFloor(t *testing.T, f events.Format, message codec.Raw, input int64) {
 	estimate := func(usage string) (int64, *compaction.Ledger) {
 		a := newAgent(t, configOf(t, withoutSummaries()))
 		data := fmt.Appendf(nil, `{"format":%q,"messages":[%s,%s],"model":{"provider":"openai","context_window":1099511627776}%s}`,
-			f, message, messages(f, msg{role: events.RoleAssistant, text: "ok"})[0], usage)
+			f, message, messages(f, msg{role: dialect.RoleAssistant, text: "ok"})[0], usage)
 		turn, _, err := stored.ReadTurn(new(compaction.Config), a.ledger, data, 1)
 		if err != nil {
 			return 0, nil // its event is not well-formed as a whole

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // generator draws conversations.
@@ -100,24 +101,24 @@ func (g *generator) proper() []msg {
 	var out []msg
 	g.model = "claude-opus-5-5" // which takes the system's messages within a conversation
 	if g.format != events.Anthropic && g.hasSystem() && g.odds(50, "system") {
-		out = append(out, msg{role: events.RoleSystem, text: g.text()})
+		out = append(out, msg{role: dialect.RoleSystem, text: g.text()})
 	}
 	rounds := rapid.IntRange(1, 8).Draw(g.T, "rounds")
 	for i := range rounds {
-		out = append(out, msg{role: events.RoleUser, text: g.text(), image: g.format != events.NeuroLink && g.odds(10, "image")})
+		out = append(out, msg{role: dialect.RoleUser, text: g.text(), image: g.format != events.NeuroLink && g.odds(10, "image")})
 		for range rapid.IntRange(0, 3).Draw(g.T, "exchanges") {
 			out = append(out, g.exchange()...)
 		}
-		if g.hasSystem() && g.odds(25, "instruction") && len(g.paused) == 0 && (g.format != events.Anthropic || out[len(out)-1].role != events.RoleAssistant) {
-			out = append(out, msg{role: events.RoleSystem, text: g.text()})
+		if g.hasSystem() && g.odds(25, "instruction") && len(g.paused) == 0 && (g.format != events.Anthropic || out[len(out)-1].role != dialect.RoleAssistant) {
+			out = append(out, msg{role: dialect.RoleSystem, text: g.text()})
 		}
 		if i < rounds-1 || g.odds(50, "answered") {
-			out = append(out, g.serve(msg{role: events.RoleAssistant, text: g.text()}))
+			out = append(out, g.serve(msg{role: dialect.RoleAssistant, text: g.text()}))
 		}
 	}
 	if g.odds(40, "open") {
-		if out[len(out)-1].role == events.RoleAssistant {
-			out = append(out, msg{role: events.RoleUser, text: g.text()})
+		if out[len(out)-1].role == dialect.RoleAssistant {
+			out = append(out, msg{role: dialect.RoleUser, text: g.text()})
 		}
 		open := g.exchange()
 		if g.noIDs || g.odds(50, "none came") {
@@ -126,7 +127,7 @@ func (g *generator) proper() []msg {
 			for i := 1; i < len(open); i++ {
 				open[i].results = open[i].results[:len(open[i].results)/2]
 			}
-			open = slices.DeleteFunc(open, func(s msg) bool { return s.role == events.RoleTool && len(s.results) == 0 })
+			open = slices.DeleteFunc(open, func(s msg) bool { return s.role == dialect.RoleTool && len(s.results) == 0 })
 		}
 		out = append(out, open...)
 	}
@@ -136,7 +137,7 @@ func (g *generator) proper() []msg {
 // exchange is an assistant's calls and their results, which may come in another
 // order where ids decide whose they are.
 func (g *generator) exchange() []msg {
-	a := msg{role: events.RoleAssistant}
+	a := msg{role: dialect.RoleAssistant}
 	if g.odds(50, "words") {
 		a.text = g.text()
 	}
@@ -148,7 +149,7 @@ func (g *generator) exchange() []msg {
 	if !g.noIDs && g.odds(30, "shuffle") {
 		answered = rapid.Permutation(answered).Draw(g.T, "order")
 	}
-	results := msg{role: events.RoleTool}
+	results := msg{role: dialect.RoleTool}
 	for _, c := range answered {
 		results.results = append(results.results, g.result(c))
 	}
@@ -174,15 +175,15 @@ func (g *generator) thing() msg {
 	switch rapid.IntRange(0, 9).Draw(g.T, "thing") {
 	case 0:
 		if g.hasSystem() {
-			return msg{role: events.RoleSystem, text: text}
+			return msg{role: dialect.RoleSystem, text: text}
 		}
 		fallthrough
 	case 1, 2:
-		return msg{role: events.RoleUser, text: text}
+		return msg{role: dialect.RoleUser, text: text}
 	case 3, 4:
-		return g.split(msg{role: events.RoleAssistant, text: text})
+		return g.split(msg{role: dialect.RoleAssistant, text: text})
 	case 5, 6:
-		a := msg{role: events.RoleAssistant, text: text}
+		a := msg{role: dialect.RoleAssistant, text: text}
 		for range rapid.IntRange(1, 3).Draw(g.T, "calls") {
 			a.calls = append(a.calls, g.call())
 		}
@@ -190,9 +191,9 @@ func (g *generator) thing() msg {
 		g.past = append(g.past, a.calls...)
 		return g.split(a)
 	}
-	s := msg{role: events.RoleTool}
+	s := msg{role: dialect.RoleTool}
 	if g.odds(20, "with words") {
-		s.role, s.text, s.last = events.RoleUser, text, g.odds(50, "last")
+		s.role, s.text, s.last = dialect.RoleUser, text, g.odds(50, "last")
 	}
 	for range rapid.IntRange(1, 3).Draw(g.T, "results") {
 		c := g.call() // of no call

@@ -9,6 +9,8 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 )
 
@@ -210,8 +212,8 @@ func (l *Ledger) GenerationAt(seq measure.Seq) int64 {
 // Settings are set by turns, and hold until another turn sets them.
 type Settings struct {
 	Model         events.Model
-	Policy        events.Raw
-	System, Tools measure.Key // of their JSON, 0 for none
+	Policy        codec.Raw
+	System, Tools dialect.Key // of their JSON, 0 for none
 }
 
 // Settings returns the present settings.
@@ -239,8 +241,8 @@ func (l *Ledger) viewOf(entries []measure.Entry, generation int64) *render.View 
 // See docs/adr/0026.
 type prompts struct {
 	Made   []made      `json:"made,omitzero"`   // in the order of turns, from 0 until the first
-	System measure.Key `json:"system,omitzero"` // of the prompt, 0 for none
-	Tools  measure.Key `json:"tools,omitzero"`
+	System dialect.Key `json:"system,omitzero"` // of the prompt, 0 for none
+	Tools  dialect.Key `json:"tools,omitzero"`
 	Marks  marks       `json:"marks,omitzero"`
 	Since  int64       `json:"since,omitzero"` // the turn that set one of them last, or a model that binds its thinking
 	// Refused is the last turn before the provider refused thinking that is bound to another history: no

@@ -10,6 +10,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // recorder makes a golden log: it publishes what agents, summarizers and workers
@@ -126,8 +128,8 @@ func (r *recorder) begin(s *session, provider string, window int) {
 	r.turn(object{
 		"format": s.format, "system": "You are brief.", "tools": []object{{"name": "read"}, {"name": "bash"}},
 		"model": object{"provider": provider, "name": "m-1", "context_window": window, "max_output_tokens": window / 5},
-	}, msg{role: events.RoleUser, text: "Make the parser of policies strict, and keep the tests green. " + half},
-		msg{role: events.RoleAssistant, text: "I read it first."})
+	}, msg{role: dialect.RoleUser, text: "Make the parser of policies strict, and keep the tests green. " + half},
+		msg{role: dialect.RoleAssistant, text: "I read it first."})
 }
 
 // prose is a text of n sentences.
@@ -149,8 +151,8 @@ func (r *recorder) call(tool string, i int) call {
 // their results and an answer.
 func (r *recorder) round(i int) {
 	read, run := r.call([]string{"read", "read", "write"}[i%3], i), r.call("bash", i+1)
-	r.turn(object{}, msg{role: events.RoleUser, text: prose(i, 1), image: i == 5 && r.at.format != events.NeuroLink},
-		msg{role: events.RoleAssistant, text: "Both.", calls: []call{read, run}})
+	r.turn(object{}, msg{role: dialect.RoleUser, text: prose(i, 1), image: i == 5 && r.at.format != events.NeuroLink},
+		msg{role: dialect.RoleAssistant, text: "Both.", calls: []call{read, run}})
 	fields := object{}
 	if l := r.ledger(r.at.Address); i%4 == 1 { // what a provider would count, at times for the view before
 		input, old := l.Budget().EstimatedInput*int64(92+i)/100, l.Generation() > 0 && i%8 == 5
@@ -159,10 +161,10 @@ func (r *recorder) round(i int) {
 			fields["usage"], fields["generation"] = object{"input_tokens": input + 1500, "output_tokens": 60}, l.Generation()-1
 		}
 	}
-	r.turn(fields, msg{role: events.RoleTool, results: []result{
+	r.turn(fields, msg{role: dialect.RoleTool, results: []result{
 		{id: run.id, tool: run.tool, text: prose(i, 2), failed: i%5 == 4},
 		{id: read.id, tool: read.tool, text: prose(i%4, 4)},
-	}}, msg{role: events.RoleAssistant, text: prose(i, 1)})
+	}}, msg{role: dialect.RoleAssistant, text: prose(i, 1)})
 }
 
 // answer publishes a result of every open job of the session.
@@ -182,7 +184,7 @@ func (r *recorder) result(job *events.Job, fails bool) {
 	if fails {
 		s = failure(job.ID)
 	}
-	data, err := events.Marshal(s)
+	data, err := codec.Marshal(s)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -237,26 +239,26 @@ func (r *recorder) think() {
 // changed retracts turns, loses some, and changes model and policy: E8.
 func (r *recorder) changed(s *session) {
 	r.at = s
-	answer := msg{role: events.RoleAssistant, text: "Yes."}
-	r.turn(object{"turn": s.turn}, answer)                                                   // a conflict
-	r.turn(object{"turn": s.turn + 1}, msg{role: events.RoleUser, text: "Behind a gap."})    // parked
-	r.turn(object{"turn": s.turn - 1}, msg{role: events.RoleUser, text: "The missing one."}) // releases it
+	answer := msg{role: dialect.RoleAssistant, text: "Yes."}
+	r.turn(object{"turn": s.turn}, answer)                                                    // a conflict
+	r.turn(object{"turn": s.turn + 1}, msg{role: dialect.RoleUser, text: "Behind a gap."})    // parked
+	r.turn(object{"turn": s.turn - 1}, msg{role: dialect.RoleUser, text: "The missing one."}) // releases it
 	s.turn--
-	r.turn(object{"turn": s.turn - 3, "replaces_from": s.turn - 3, "id": "regenerate"}, msg{role: events.RoleUser, text: prose(1, 1)}, answer)
+	r.turn(object{"turn": s.turn - 3, "replaces_from": s.turn - 3, "id": "regenerate"}, msg{role: dialect.RoleUser, text: prose(1, 1)}, answer)
 	s.turn -= 4
 	r.turn(object{"format": events.Anthropic}, answer)
 	s.turn--
-	r.turn(object{"usage": object{"tokens": 12}}, msg{role: events.RoleUser, text: "Usage of no known shape."}, answer)
-	r.turn(object{"policy": object{"threshold": 0.9}}, msg{role: events.RoleUser, text: "Later."}, answer)
+	r.turn(object{"usage": object{"tokens": 12}}, msg{role: dialect.RoleUser, text: "Usage of no known shape."}, answer)
+	r.turn(object{"policy": object{"threshold": 0.9}}, msg{role: dialect.RoleUser, text: "Later."}, answer)
 	r.turn(object{"policy": object{"threshold": 7}}, answer)
 	s.turn--
 	r.turn(object{"model": object{"provider": "openai", "name": "m-2", "context_window": 2200, "max_output_tokens": 400}},
-		msg{role: events.RoleUser, text: "A smaller model."}, answer)
+		msg{role: dialect.RoleUser, text: "A smaller model."}, answer)
 	for i := range 4 {
 		r.round(40 + i)
 		r.answer(i%2 == 0)
 	}
-	r.turn(object{"turn": 1, "replaces_from": 1, "id": "adopt"}, msg{role: events.RoleUser, text: prose(2, 3)}, msg{role: events.RoleAssistant, text: prose(3, 2)})
+	r.turn(object{"turn": 1, "replaces_from": 1, "id": "adopt"}, msg{role: dialect.RoleUser, text: prose(2, 3)}, msg{role: dialect.RoleAssistant, text: prose(3, 2)})
 	s.turn = 1
 	for i := range 5 {
 		r.round(50 + i)
@@ -272,26 +274,26 @@ func (r *recorder) broken(s *session) {
 	r.at = s
 	for i := range 5 {
 		a, b, c := r.call("read", i), r.call("bash", i), r.call("read", i+1)
-		r.turn(object{}, msg{role: events.RoleUser, text: prose(i, 1)}, msg{role: events.RoleAssistant, text: "All.", calls: []call{a, b, c}},
-			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}})
-		r.turn(object{}, msg{role: events.RoleUser, text: "Hurry."}, msg{role: events.RoleAssistant, text: "Yes."},
-			msg{role: events.RoleTool, results: []result{{id: b.id, tool: b.tool, text: prose(i, 3)}}},
-			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}},
-			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: "again"}}},
-			msg{role: events.RoleTool, results: []result{{id: "nobody", tool: "read", text: prose(i, 1)}}})
+		r.turn(object{}, msg{role: dialect.RoleUser, text: prose(i, 1)}, msg{role: dialect.RoleAssistant, text: "All.", calls: []call{a, b, c}},
+			msg{role: dialect.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}})
+		r.turn(object{}, msg{role: dialect.RoleUser, text: "Hurry."}, msg{role: dialect.RoleAssistant, text: "Yes."},
+			msg{role: dialect.RoleTool, results: []result{{id: b.id, tool: b.tool, text: prose(i, 3)}}},
+			msg{role: dialect.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}},
+			msg{role: dialect.RoleTool, results: []result{{id: a.id, tool: a.tool, text: "again"}}},
+			msg{role: dialect.RoleTool, results: []result{{id: "nobody", tool: "read", text: prose(i, 1)}}})
 		r.answer(true)
 	}
-	r.turn(object{}, msg{role: events.RoleAssistant, text: "Enough."})
+	r.turn(object{}, msg{role: dialect.RoleAssistant, text: "Enough."})
 }
 
 // cleared clears old results at every turn, and after an idle period: B4.
 func (r *recorder) cleared(s *session) {
 	r.at = s
-	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": true}}}}, msg{role: events.RoleUser, text: "Clear."})
+	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": true}}}}, msg{role: dialect.RoleUser, text: "Clear."})
 	for i := range 3 {
 		r.round(60 + i)
 	}
-	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": false, "idle_keep": 1}}}}, msg{role: events.RoleUser, text: "Rest."})
+	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": false, "idle_keep": 1}}}}, msg{role: dialect.RoleUser, text: "Rest."})
 	r.round(63)
 	r.round(64)
 	r.now += 2 * 60 * 60 * 1000
@@ -305,18 +307,18 @@ func (r *recorder) cleared(s *session) {
 func (r *recorder) large(s *session) {
 	r.at = s
 	r.answer(false)
-	r.turn(object{"policy": object{"tool_output": object{"max_bytes": 900}}}, msg{role: events.RoleUser, text: "Long outputs come."})
+	r.turn(object{"policy": object{"tool_output": object{"max_bytes": 900}}}, msg{role: dialect.RoleUser, text: "Long outputs come."})
 	for i := range 3 {
 		c := r.call("read", i)
-		r.turn(object{}, msg{role: events.RoleUser, text: prose(i, 1)}, msg{role: events.RoleAssistant, text: "Look.", calls: []call{c}},
-			msg{role: events.RoleTool, results: []result{{id: c.id, tool: c.tool, text: prose(i, 50)}}})
-		r.turn(object{}, msg{role: events.RoleAssistant, text: "Seen."})
+		r.turn(object{}, msg{role: dialect.RoleUser, text: prose(i, 1)}, msg{role: dialect.RoleAssistant, text: "Look.", calls: []call{c}},
+			msg{role: dialect.RoleTool, results: []result{{id: c.id, tool: c.tool, text: prose(i, 50)}}})
+		r.turn(object{}, msg{role: dialect.RoleAssistant, text: "Seen."})
 	}
 	last := r.call("read", 3)
-	r.turn(object{"policy": object{"tool_output": object{"when": "arrival", "max_bytes": 300}}}, msg{role: events.RoleUser, text: "Only the end."},
-		msg{role: events.RoleAssistant, text: "Look.", calls: []call{last}},
-		msg{role: events.RoleTool, results: []result{{id: last.id, tool: last.tool, text: prose(3, 9)}}})
-	r.turn(object{"policy": object{"tool_output": object{"max_bytes": 900}}}, msg{role: events.RoleAssistant, text: "Seen."})
+	r.turn(object{"policy": object{"tool_output": object{"when": "arrival", "max_bytes": 300}}}, msg{role: dialect.RoleUser, text: "Only the end."},
+		msg{role: dialect.RoleAssistant, text: "Look.", calls: []call{last}},
+		msg{role: dialect.RoleTool, results: []result{{id: last.id, tool: last.tool, text: prose(3, 9)}}})
+	r.turn(object{"policy": object{"tool_output": object{"max_bytes": 900}}}, msg{role: dialect.RoleAssistant, text: "Seen."})
 	job := r.jobs[s.Address]
 	r.answer(false)
 	r.round(70)
@@ -326,7 +328,7 @@ func (r *recorder) large(s *session) {
 	s.turn = 0
 	r.at = &session{Address: events.Address{Tenant: "default", Session: "short"}, format: events.OpenAI}
 	r.begin(r.at, "openai", 1500)
-	r.turn(object{}, msg{role: events.RoleUser, text: prose(1, 70)})
+	r.turn(object{}, msg{role: dialect.RoleUser, text: prose(1, 70)})
 	r.send(events.KindCompact, object{})
 }
 
@@ -334,7 +336,7 @@ func (r *recorder) large(s *session) {
 func (r *recorder) restored() {
 	r.at = &session{Address: events.Address{Tenant: "default", Session: "restored"}, format: events.OpenAI}
 	r.begin(r.at, "openai", 16000)
-	r.turn(object{"policy": object{"prune": object{"enabled": false}, "deduplicate": object{"enabled": false}}}, msg{role: events.RoleUser, text: "Go on."})
+	r.turn(object{"policy": object{"prune": object{"enabled": false}, "deduplicate": object{"enabled": false}}}, msg{role: dialect.RoleUser, text: "Go on."})
 	for i := range 8 {
 		r.round(i)
 	}
@@ -355,7 +357,7 @@ func (r *recorder) erased() {
 	r.send(events.KindForget, object{})
 	r.round(90)
 	r.answer(false)
-	r.turn(object{"turn": 1, "replaces_from": 1, "id": "again"}, msg{role: events.RoleUser, text: prose(2, 3)}, msg{role: events.RoleAssistant, text: prose(3, 2)})
+	r.turn(object{"turn": 1, "replaces_from": 1, "id": "again"}, msg{role: dialect.RoleUser, text: prose(2, 3)}, msg{role: dialect.RoleAssistant, text: prose(3, 2)})
 	s.turn = 1
 	r.round(91)
 }

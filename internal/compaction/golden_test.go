@@ -18,6 +18,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/figures"
 )
@@ -198,7 +199,7 @@ func sameOutcomes(t fataler, want, got []emitted) {
 }
 
 func outcomeLine(line emitted) string {
-	data, err := events.Marshal(line)
+	data, err := codec.Marshal(line)
 	if err != nil {
 		return err.Error()
 	}
@@ -300,7 +301,7 @@ func readLines[T any](t *testing.T, path string) (out []T) {
 	}
 	for line := range bytes.Lines(data) {
 		var v T
-		if err := events.Unmarshal(line, &v); err != nil {
+		if err := codec.Unmarshal(line, &v); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		out = append(out, v)
@@ -331,7 +332,7 @@ func recordGolden(t *testing.T) {
 func writeLines[T any](t *testing.T, list []T) (out []byte) {
 	t.Helper()
 	for _, v := range list {
-		data, err := events.Marshal(v)
+		data, err := codec.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}

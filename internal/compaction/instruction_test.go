@@ -9,6 +9,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -41,12 +43,12 @@ func keepInstructions(t *testing.T, f events.Format, model string, inside bool) 
 	a := newAgent(t, config)
 	var orders []string
 	for n := 1; a.ledger.Generation() < 10 || len(orders) < 3; n++ {
-		turn := []msg{{role: events.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))}}
+		turn := []msg{{role: dialect.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))}}
 		if n%20 == 3 && len(orders) < 6 {
 			orders = append(orders, fmt.Sprintf("Order %d:\n  - \"quote\" all\ttables.", n))
-			turn = append(turn, msg{role: events.RoleSystem, text: orders[len(orders)-1]})
+			turn = append(turn, msg{role: dialect.RoleSystem, text: orders[len(orders)-1]})
 		}
-		turn = append(turn, msg{role: events.RoleAssistant, text: strings.Repeat("words of the assistant ", 20)})
+		turn = append(turn, msg{role: dialect.RoleAssistant, text: strings.Repeat("words of the assistant ", 20)})
 		a.publish(object{
 			"turn": n, "format": f, "generation": a.ledger.Generation(), "messages": messages(f, turn...),
 			"model": object{"provider": "openai", "name": model, "context_window": 5_000},
@@ -70,7 +72,7 @@ func keepInstructions(t *testing.T, f events.Format, model string, inside bool) 
 }
 
 // found counts the instructions in a history, and reports whether one is the system's.
-func found(t *testing.T, f events.Format, raw []events.Raw, orders []string) (n int, system bool) {
+func found(t *testing.T, f events.Format, raw []codec.Raw, orders []string) (n int, system bool) {
 	list, err := f.ReadAll(raw)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +82,7 @@ func found(t *testing.T, f events.Format, raw []events.Raw, orders []string) (n 
 			for _, o := range orders {
 				if strings.Contains(p.Text, o) {
 					n++
-					system = system || m.Role == events.RoleSystem
+					system = system || m.Role == dialect.RoleSystem
 				}
 			}
 		}
@@ -89,14 +91,14 @@ func found(t *testing.T, f events.Format, raw []events.Raw, orders []string) (n 
 }
 
 // sameRaw reports whether a history is what the agent has published.
-func sameRaw(raw []events.Raw, a *agent) bool {
+func sameRaw(raw []codec.Raw, a *agent) bool {
 	var want []string
 	for seq := measure.Seq(1); seq <= a.seq; seq++ {
 		for _, m := range a.texts[seq] {
 			want = append(want, string(m.Raw))
 		}
 	}
-	return slices.EqualFunc(raw, want, func(r events.Raw, s string) bool { return string(r) == s })
+	return slices.EqualFunc(raw, want, func(r codec.Raw, s string) bool { return string(r) == s })
 }
 
 // A summary without a record is not used (C6): the job has failed.
@@ -106,7 +108,7 @@ func TestSummaryWithoutRecord(t *testing.T) {
 		var job *events.Job
 		for n := 1; job == nil && n < 200; n++ {
 			outs := a.publish(object{"turn": n, "model": object{"provider": "openai", "context_window": 20_000}, "messages": messages(events.OpenAI,
-				msg{role: events.RoleUser, text: strings.Repeat("please do it ", 60)}, msg{role: events.RoleAssistant, text: strings.Repeat("it is done ", 60)})})
+				msg{role: dialect.RoleUser, text: strings.Repeat("please do it ", 60)}, msg{role: dialect.RoleAssistant, text: strings.Repeat("it is done ", 60)})})
 			for _, o := range outs {
 				if j, ok := o.Body.(*events.Job); ok {
 					job = j

@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/idents"
 	"compactd/internal/events/traits"
 )
@@ -26,7 +27,7 @@ type Ledger struct {
 	tools     measure.Size // of their definitions
 	systemSeq measure.Seq  // of the turn that set the system prompt
 	toolSeq   measure.Seq  // of the turn that set the tools
-	override  events.Raw   // the session's own policy
+	override  codec.Raw    // the session's own policy
 	forkedAt  *Forked      // where it branched off, nil if it is no branch
 	lineages  lineages     // its retracted ends and its branches
 	prompts   prompts      // facts that the model's thinking is bound to

@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // numberlessProvider takes inputs up to a limit that it never states, whatever the table has.
@@ -16,7 +17,7 @@ type numberlessProvider struct {
 	permille int64 // of our estimate, that it counts
 }
 
-func (p *numberlessProvider) count(history []events.Raw, r measure.Rate) int64 {
+func (p *numberlessProvider) count(history []codec.Raw, r measure.Rate) int64 {
 	var sum measure.Tokens
 	msgs, err := events.Anthropic.ReadAll(history)
 	if err != nil {

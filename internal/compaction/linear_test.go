@@ -10,6 +10,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/figures"
@@ -35,12 +37,12 @@ func repeat(n int, of func(i int) msg) (out []msg) {
 	return out
 }
 
-func user(int) msg      { return msg{role: events.RoleUser, text: "a"} }
-func assistant(int) msg { return msg{role: events.RoleAssistant, text: "a"} }
+func user(int) msg      { return msg{role: dialect.RoleUser, text: "a"} }
+func assistant(int) msg { return msg{role: dialect.RoleAssistant, text: "a"} }
 func calling(i int) msg {
-	return msg{role: events.RoleAssistant, text: "t", calls: []call{callNo(i)}}
+	return msg{role: dialect.RoleAssistant, text: "t", calls: []call{callNo(i)}}
 }
-func answering(i int) msg { return msg{role: events.RoleTool, results: []result{resultNo(i)}} }
+func answering(i int) msg { return msg{role: dialect.RoleTool, results: []result{resultNo(i)}} }
 
 // conversations are conversations that cost the most where something is not linear.
 var conversations = []conversation{
@@ -50,16 +52,16 @@ var conversations = []conversation{
 		return repeat(n, func(i int) msg { return [](func(int) msg){user, assistant}[i%2](i) })
 	}},
 	{"system", func(n int) []msg {
-		return append([]msg{user(0)}, repeat(n, func(i int) msg { return msg{role: events.RoleSystem, text: "s"} })...)
+		return append([]msg{user(0)}, repeat(n, func(i int) msg { return msg{role: dialect.RoleSystem, text: "s"} })...)
 	}},
 	{"system between", func(n int) []msg {
 		return repeat(n, func(i int) msg {
-			return []msg{user(0), {role: events.RoleSystem, text: "s"}, assistant(0), {role: events.RoleSystem, text: "s"}}[i%4]
+			return []msg{user(0), {role: dialect.RoleSystem, text: "s"}, assistant(0), {role: dialect.RoleSystem, text: "s"}}[i%4]
 		})
 	}},
 	{"blank", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
-			return msg{role: []events.Role{events.RoleUser, events.RoleAssistant}[i%2], text: " "}
+			return msg{role: []dialect.Role{dialect.RoleUser, dialect.RoleAssistant}[i%2], text: " "}
 		})...)
 	}},
 	{"open calls", func(n int) []msg { return append([]msg{user(0)}, repeat(n, calling)...) }},
@@ -74,21 +76,21 @@ var conversations = []conversation{
 		return append(append(append([]msg{user(0)}, repeat(n/2, calling)...), user(0)), repeat(n/2, answering)...)
 	}},
 	{"a message of calls, then results", func(n int) []msg {
-		m, r := msg{role: events.RoleAssistant}, msg{role: events.RoleTool}
+		m, r := msg{role: dialect.RoleAssistant}, msg{role: dialect.RoleTool}
 		for i := range n / 2 {
 			m.calls, r.results = append(m.calls, callNo(i)), append(r.results, resultNo(i))
 		}
 		return []msg{user(0), m, r}
 	}},
 	{"a message of open calls", func(n int) []msg {
-		m := msg{role: events.RoleAssistant}
+		m := msg{role: dialect.RoleAssistant}
 		for i := range n {
 			m.calls = append(m.calls, callNo(i))
 		}
 		return []msg{user(0), m, user(0)}
 	}},
 	{"a message of calls of one id", func(n int) []msg {
-		m := msg{role: events.RoleAssistant}
+		m := msg{role: dialect.RoleAssistant}
 		for range n {
 			m.calls = append(m.calls, callNo(0))
 		}
@@ -108,7 +110,7 @@ var conversations = []conversation{
 	}},
 	{"results alone", func(n int) []msg { return append([]msg{user(0)}, repeat(n, answering)...) }},
 	{"a message of results alone", func(n int) []msg {
-		r := msg{role: events.RoleTool}
+		r := msg{role: dialect.RoleTool}
 		for i := range n {
 			r.results = append(r.results, resultNo(i))
 		}
@@ -119,7 +121,7 @@ var conversations = []conversation{
 	}},
 	{"users with results", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n/2, func(i int) msg {
-			return msg{role: events.RoleUser, text: "b", last: true, results: []result{resultNo(i)}}
+			return msg{role: dialect.RoleUser, text: "b", last: true, results: []result{resultNo(i)}}
 		})...)
 	}},
 	{"pairs", func(n int) []msg {
@@ -134,44 +136,44 @@ var conversations = []conversation{
 		return append(out, repeat(n/2, func(i int) msg { return [](func(int) msg){calling, answering}[i%2](n + i/2) })...)
 	}},
 	{"images", func(n int) []msg {
-		return append([]msg{user(0)}, repeat(n, func(i int) msg { return msg{role: events.RoleUser, text: "a", image: true} })...)
+		return append([]msg{user(0)}, repeat(n, func(i int) msg { return msg{role: dialect.RoleUser, text: "a", image: true} })...)
 	}},
 	{"images in turns", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
-			return []msg{{role: events.RoleUser, text: "a", image: true}, assistant(0)}[i%2]
+			return []msg{{role: dialect.RoleUser, text: "a", image: true}, assistant(0)}[i%2]
 		})...)
 	}},
 	{"images, and results without calls", func(n int) []msg {
 		return append([]msg{user(0), answering(0)}, repeat(n, func(i int) msg {
-			return []msg{{role: events.RoleUser, text: "a", image: true}, assistant(0)}[i%2]
+			return []msg{{role: dialect.RoleUser, text: "a", image: true}, assistant(0)}[i%2]
 		})...)
 	}},
 	{"thoughts that nothing follows", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
-			return []msg{{role: events.RoleAssistant, text: "a", thought: true}, user(0)}[i%2]
+			return []msg{{role: dialect.RoleAssistant, text: "a", thought: true}, user(0)}[i%2]
 		})...)
 	}},
 	{"thoughts that nothing follows, and results without calls", func(n int) []msg {
 		return append([]msg{user(0), answering(0)}, repeat(n, func(i int) msg {
-			return []msg{{role: events.RoleAssistant, text: "a", thought: true}, {role: events.RoleUser, text: "a", image: true}, assistant(0), calling(i)}[i%4]
+			return []msg{{role: dialect.RoleAssistant, text: "a", thought: true}, {role: dialect.RoleUser, text: "a", image: true}, assistant(0), calling(i)}[i%4]
 		})...)
 	}},
 	{"served", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
-			return msg{role: events.RoleAssistant, text: "a", served: []served{{call: call{id: fmt.Sprintf("srvtoolu_%d", i), tool: "web_search", args: `{}`}, text: "x"}}}
+			return msg{role: dialect.RoleAssistant, text: "a", served: []served{{call: call{id: fmt.Sprintf("srvtoolu_%d", i), tool: "web_search", args: `{}`}, text: "x"}}}
 		})...)
 	}},
 	{"served calls, then results", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
 			half := []string{"call", "result"}[i*2/n]
-			return msg{role: events.RoleAssistant, text: "a", served: []served{{call: call{id: fmt.Sprintf("srvtoolu_%d", i%(n/2)), tool: "web_search", args: `{}`}, text: "x", half: half}}}
+			return msg{role: dialect.RoleAssistant, text: "a", served: []served{{call: call{id: fmt.Sprintf("srvtoolu_%d", i%(n/2)), tool: "web_search", args: `{}`}, text: "x", half: half}}}
 		})...)
 	}},
 	{"nested arguments", func(n int) []msg {
 		c := callNo(0)
 		depth := 60
 		c.args = `{"path":` + strings.Repeat("[", depth) + strings.Repeat("1,", n*4) + "1" + strings.Repeat("]", depth) + "}"
-		return []msg{user(0), {role: events.RoleAssistant, calls: []call{c}}, answering(0)}
+		return []msg{user(0), {role: dialect.RoleAssistant, calls: []call{c}}, answering(0)}
 	}},
 	{"a list of files", func(n int) []msg {
 		var files []string
@@ -180,18 +182,18 @@ var conversations = []conversation{
 		}
 		c := callNo(0)
 		c.args = `{"files":[` + strings.Join(files, ",") + `]}`
-		return []msg{user(0), {role: events.RoleAssistant, calls: []call{c}}, answering(0)}
+		return []msg{user(0), {role: dialect.RoleAssistant, calls: []call{c}}, answering(0)}
 	}},
 	{"a long command", func(n int) []msg {
 		c := callNo(0)
 		c.tool, c.args = "bash", `{"command":"cd /x;`+strings.Repeat("cd a;<b;", 4*n)+`"}`
-		return []msg{user(0), {role: events.RoleAssistant, calls: []call{c}}, answering(0)}
+		return []msg{user(0), {role: dialect.RoleAssistant, calls: []call{c}}, answering(0)}
 	}},
 	{"one file", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
 			c := callNo(i / 2)
 			c.args = `{"path":"a.go"}`
-			return []msg{{role: events.RoleAssistant, calls: []call{c}}, {role: events.RoleTool, results: []result{{id: c.id, tool: "read", text: strings.Repeat("x", 100)}}}}[i%2]
+			return []msg{{role: dialect.RoleAssistant, calls: []call{c}}, {role: dialect.RoleTool, results: []result{{id: c.id, tool: "read", text: strings.Repeat("x", 100)}}}}[i%2]
 		})...)
 	}},
 }
@@ -236,11 +238,11 @@ func (a *agent) decideOnly(in compaction.Input) func() {
 	return func() { _, _ = compaction.Decide(a.ledger, in, a.config) }
 }
 
-func (a *agent) unread() map[measure.Seq][]events.Message {
-	out := map[measure.Seq][]events.Message{}
+func (a *agent) unread() map[measure.Seq][]dialect.Message {
+	out := map[measure.Seq][]dialect.Message{}
 	for seq, list := range a.texts {
 		for _, m := range list {
-			out[seq] = append(out[seq], events.Message{Raw: m.Raw})
+			out[seq] = append(out[seq], dialect.Message{Raw: m.Raw})
 		}
 	}
 	return out
@@ -249,7 +251,7 @@ func (a *agent) unread() map[measure.Seq][]events.Message {
 func (a *agent) rendering(v *render.View) func() {
 	texts := a.unread()
 	return func() {
-		out, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
+		out, _, err := render.Render(v, func(s measure.Seq) ([]dialect.Message, error) { return texts[s], nil })
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -314,7 +316,7 @@ var operations = []operation{
 	{"validate", wide, func(a *agent) func() {
 		v := a.ledger.View()
 		texts := a.unread()
-		out, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
+		out, _, err := render.Render(v, func(s measure.Seq) ([]dialect.Message, error) { return texts[s], nil })
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -324,7 +326,7 @@ var operations = []operation{
 	}},
 	{"validate all demands", wide, func(a *agent) func() {
 		v := a.ledger.View()
-		var all []events.Raw
+		var all []codec.Raw
 		for _, s := range v.Seqs() {
 			for _, m := range a.texts[s] {
 				all = append(all, m.Raw)

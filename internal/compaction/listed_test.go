@@ -14,6 +14,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/strict"
 )
 
@@ -31,7 +32,7 @@ func TestEveryChangeIsListed(t *testing.T) {
 		for _, turn := range g.turns(history) {
 			for _, o := range a.publish(turn) {
 				if c, ok := o.Body.(*events.Compacted); ok && o.View != nil {
-					_, changes, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					_, changes, err := render.Render(o.View, func(s measure.Seq) ([]dialect.Message, error) { return a.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -90,7 +91,7 @@ func (n named) with(lists ...[]events.Edit) func(measure.Entry) bool {
 }
 
 // unlisted fails if a message that no edit names is not returned as it came.
-func unlisted(t *rapid.T, a *agent, v *render.View, listed func(measure.Entry) bool, raw []events.Raw) {
+func unlisted(t *rapid.T, a *agent, v *render.View, listed func(measure.Entry) bool, raw []codec.Raw) {
 	t.Helper()
 	next := 0
 	for i := range v.Entries {
@@ -166,7 +167,7 @@ func TestRolesAlternate(t *testing.T) {
 			for n := 1; n <= 40; n++ {
 				turn := object{
 					"turn": n, "policy": object{"summarize": object{"enabled": false}},
-					"messages": messages(format, msg{role: events.RoleUser, text: strings.Repeat("a question of some length ", 30)}, msg{role: events.RoleAssistant, text: strings.Repeat("an answer ", 40)}),
+					"messages": messages(format, msg{role: dialect.RoleUser, text: strings.Repeat("a question of some length ", 30)}, msg{role: dialect.RoleAssistant, text: strings.Repeat("an answer ", 40)}),
 				}
 				if n == 1 {
 					turn["format"], turn["model"] = format, object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}
@@ -175,7 +176,7 @@ func TestRolesAlternate(t *testing.T) {
 					if o.View == nil {
 						continue
 					}
-					raw, changes, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					raw, changes, err := render.Render(o.View, func(s measure.Seq) ([]dialect.Message, error) { return a.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -185,7 +186,7 @@ func TestRolesAlternate(t *testing.T) {
 							joins++
 						}
 					}
-					next := messages(format, msg{role: events.RoleUser, text: "next"})
+					next := messages(format, msg{role: dialect.RoleUser, text: "next"})
 					if bad := strict.Refuse(strict.Call{Format: string(format), Provider: provider, Model: "m", Messages: jsonOf(append(raw, next...))}); len(bad) > 0 {
 						t.Fatalf("%s, %s: %v in\n%s", format, provider, bad, lines(raw))
 					}
@@ -202,9 +203,9 @@ func TestRolesAlternate(t *testing.T) {
 // B11: neighbours of a role become one message whatever members they have beside their content, in
 // each dialect. Of both the words stay, and each member of which one of them has any.
 func TestJoinedMembers(t *testing.T) {
-	with := func(raw events.Raw, members ...string) events.Raw {
+	with := func(raw codec.Raw, members ...string) codec.Raw {
 		for i := 0; i < len(members); i += 2 {
-			out, err := codec.WithMember(raw, members[i], events.Raw(members[i+1]))
+			out, err := codec.WithMember(raw, members[i], codec.Raw(members[i+1]))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,17 +232,17 @@ func TestJoinedMembers(t *testing.T) {
 					if second == "call" && format != events.OpenAI {
 						continue
 					}
-					history := messages(format, msg{role: events.RoleUser, text: "hi"}, msg{role: events.RoleAssistant, text: "words 1"},
-						msg{role: events.RoleAssistant, text: "words 2"}, msg{role: events.RoleUser, text: "go"})
+					history := messages(format, msg{role: dialect.RoleUser, text: "hi"}, msg{role: dialect.RoleAssistant, text: "words 1"},
+						msg{role: dialect.RoleAssistant, text: "words 2"}, msg{role: dialect.RoleUser, text: "go"})
 					if second == "call" {
-						history = messages(format, msg{role: events.RoleUser, text: "hi"}, msg{role: events.RoleAssistant, text: "words 1"},
-							msg{role: events.RoleAssistant, text: "words 2", calls: []call{{id: "call00001", tool: "ls", args: "{}"}}},
-							msg{role: events.RoleTool, results: []result{{id: "call00001", tool: "ls", text: "x"}}}, msg{role: events.RoleAssistant, text: "Done."}, msg{role: events.RoleUser, text: "go"})
+						history = messages(format, msg{role: dialect.RoleUser, text: "hi"}, msg{role: dialect.RoleAssistant, text: "words 1"},
+							msg{role: dialect.RoleAssistant, text: "words 2", calls: []call{{id: "call00001", tool: "ls", args: "{}"}}},
+							msg{role: dialect.RoleTool, results: []result{{id: "call00001", tool: "ls", text: "x"}}}, msg{role: dialect.RoleAssistant, text: "Done."}, msg{role: dialect.RoleUser, text: "go"})
 					}
 					history[1], history[2] = with(history[1], a...), with(history[2], b...)
 					g := newAgent(t, defaultConfig(t))
 					g.publish(object{"turn": 1, "format": format, "model": object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}, "messages": history})
-					raw, changes, err := render.Render(g.ledger.ViewAt(0), func(s measure.Seq) ([]events.Message, error) { return g.texts[s], nil })
+					raw, changes, err := render.Render(g.ledger.ViewAt(0), func(s measure.Seq) ([]dialect.Message, error) { return g.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -263,7 +264,7 @@ func TestJoinedMembers(t *testing.T) {
 	}
 }
 
-func jsonOf(raw []events.Raw) (out []json.RawMessage) {
+func jsonOf(raw []codec.Raw) (out []json.RawMessage) {
 	for _, r := range raw {
 		out = append(out, json.RawMessage(r))
 	}

@@ -6,12 +6,13 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // A turn with more messages, or contents in them, than a turn may have is refused, in any dialect. One
 // that was taken before there was a bound stays.
 func TestTooManyMessages(t *testing.T) {
-	calls := msg{role: events.RoleAssistant}
+	calls := msg{role: dialect.RoleAssistant}
 	for i := range events.MaxTurnParts + 1 {
 		calls.calls = append(calls.calls, callNo(i))
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/strict"
@@ -92,8 +94,8 @@ func TestMediaLimits(t *testing.T) {
 				for range c.each {
 					blocks = append(blocks, block)
 				}
-				turn := append([]events.Raw{events.Raw(fmt.Sprintf(form.message, strings.Join(blocks, ",")))},
-					messages(c.format, msg{role: events.RoleAssistant, text: fmt.Sprintf("I see %d.", n)})...)
+				turn := append([]codec.Raw{codec.Raw(fmt.Sprintf(form.message, strings.Join(blocks, ",")))},
+					messages(c.format, msg{role: dialect.RoleAssistant, text: fmt.Sprintf("I see %d.", n)})...)
 				for _, o := range a.publish(object{
 					"turn": n, "format": c.format, "generation": a.ledger.Generation(), "messages": turn,
 					"model": object{"provider": c.provider, "name": c.model, "context_window": 200_000},
@@ -155,7 +157,7 @@ func TestMediaLimits(t *testing.T) {
 	}
 }
 
-func whole(raw []events.Raw) string {
+func whole(raw []codec.Raw) string {
 	var b strings.Builder
 	for _, r := range raw {
 		b.Write(r)
@@ -173,8 +175,8 @@ func TestMediaSaveTokens(t *testing.T) {
 			a := newAgent(t, defaultConfig(t))
 			block := fmt.Sprintf(form.document, document(10))
 			for n := 1; a.ledger.Generation() < 2; n++ {
-				turn := append([]events.Raw{events.Raw(fmt.Sprintf(form.message, fmt.Sprintf(form.text, fmt.Sprintf("Read number %d.", n))+","+block))},
-					messages(format, msg{role: events.RoleAssistant, text: fmt.Sprintf("I have read %d.", n)})...)
+				turn := append([]codec.Raw{codec.Raw(fmt.Sprintf(form.message, fmt.Sprintf(form.text, fmt.Sprintf("Read number %d.", n))+","+block))},
+					messages(format, msg{role: dialect.RoleAssistant, text: fmt.Sprintf("I have read %d.", n)})...)
 				for _, o := range a.publish(object{
 					"turn": n, "format": format, "generation": a.ledger.Generation(), "messages": turn,
 					"model": object{"provider": "groq", "name": "llama", "context_window": 200_000}, // 20,000 a document

@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // worked publishes turns with a result each until the input is at or above so many tokens, and
@@ -100,7 +101,7 @@ func TestTriggerBelowDearCalls(t *testing.T) {
 		a := newAgent(t, configOf(t, p))
 		a.publish(object{
 			"model":    object{"provider": "openai", "name": x.model, "context_window": 1_000_000, "max_output_tokens": 10_000},
-			"messages": messages(events.OpenAI, msg{role: events.RoleUser, text: "hello"}),
+			"messages": messages(events.OpenAI, msg{role: dialect.RoleUser, text: "hello"}),
 		})
 		b := a.ledger.Budget()
 		if b.TriggerTokens != x.trigger || b.TargetTokens >= b.TriggerTokens || b.LimitTokens != b.AvailableInput || b.AvailableInput < 900_000 {

@@ -7,17 +7,19 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // A compaction item of openai-responses is an encrypted summary, and a compaction block of
 // Anthropic one that the provider reads in the place of what came before: each compaction keeps
 // it, byte for byte.
 func TestOpaqueSummaryStays(t *testing.T) {
-	for format, opaque := range map[events.Format][]events.Raw{
-		events.Responses: {events.Raw(`{"type":"compaction","encrypted_content":"OPAQUE"}`)},
+	for format, opaque := range map[events.Format][]codec.Raw{
+		events.Responses: {codec.Raw(`{"type":"compaction","encrypted_content":"OPAQUE"}`)},
 		events.Anthropic: {
-			events.Raw(`{"role":"user","content":"Go on."}`),
-			events.Raw(`{"role":"assistant","content":[{"type":"compaction","content":"OPAQUE"},{"type":"text","text":"Done."}]}`),
+			codec.Raw(`{"role":"user","content":"Go on."}`),
+			codec.Raw(`{"role":"assistant","content":[{"type":"compaction","content":"OPAQUE"},{"type":"text","text":"Done."}]}`),
 		},
 	} {
 		block := map[events.Format]string{events.Responses: `{"type":"compaction","encrypted_content":"OPAQUE"}`, events.Anthropic: `{"type":"compaction","content":"OPAQUE"}`}[format]
@@ -27,11 +29,11 @@ func TestOpaqueSummaryStays(t *testing.T) {
 	}
 }
 
-func keepsOpaque(t *testing.T, format events.Format, opaque []events.Raw, block string, summaries bool) {
+func keepsOpaque(t *testing.T, format events.Format, opaque []codec.Raw, block string, summaries bool) {
 	a := newAgent(t, defaultConfig(t))
 	text := strings.Repeat("Words of the conversation go here. ", 74)
 	n, compactions := 0, 0
-	publish := func(raw ...events.Raw) {
+	publish := func(raw ...codec.Raw) {
 		n++
 		for _, o := range a.publish(object{
 			"turn": n, "format": format, "model": object{"provider": "openai", "context_window": 20_000}, "messages": raw,
@@ -53,7 +55,7 @@ func keepsOpaque(t *testing.T, format events.Format, opaque []events.Raw, block 
 		}
 	}
 	for i := range 60 {
-		round := messages(format, msg{role: events.RoleUser, text: "Go on."}, msg{role: events.RoleAssistant, text: text})
+		round := messages(format, msg{role: dialect.RoleUser, text: "Go on."}, msg{role: dialect.RoleAssistant, text: text})
 		if i == 10 {
 			round = append(round, opaque...)
 		}
@@ -64,7 +66,7 @@ func keepsOpaque(t *testing.T, format events.Format, opaque []events.Raw, block 
 	}
 }
 
-func rawBytes(in []events.Raw) (out [][]byte) {
+func rawBytes(in []codec.Raw) (out [][]byte) {
 	for _, r := range in {
 		out = append(out, r)
 	}

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 )
 
@@ -39,10 +40,10 @@ func pinnedStays(t *testing.T, summaries bool, by string) {
 	for n := 1; a.ledger.Generation() < 6 && n < 400; n++ {
 		id := fmt.Sprint("call-", n)
 		turn := messages(events.Anthropic,
-			msg{role: events.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))},
-			msg{role: events.RoleAssistant, calls: []call{{id, "read", `{"path":"/a.go"}`}}},
-			msg{role: events.RoleTool, results: []result{{id: id, tool: "read", text: large + fmt.Sprint(n)}}},
-			msg{role: events.RoleAssistant, text: "done"})
+			msg{role: dialect.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))},
+			msg{role: dialect.RoleAssistant, calls: []call{{id, "read", `{"path":"/a.go"}`}}},
+			msg{role: dialect.RoleTool, results: []result{{id: id, tool: "read", text: large + fmt.Sprint(n)}}},
+			msg{role: dialect.RoleAssistant, text: "done"})
 		if n == 3 && by == "member" { // a result, whose call is not pinned itself
 			turn[2] = append(bytes.TrimSuffix(bytes.Clone(turn[2]), []byte("}")), []byte(`,"pin":true}`)...)
 		}

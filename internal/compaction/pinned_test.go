@@ -7,6 +7,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/testkit/figures"
@@ -65,19 +67,19 @@ func largeCall(t *testing.T, f events.Format, before int, args string) {
 		}
 	}
 	text := strings.Repeat("Words of the conversation go here. ", 74)
-	publish(msg{role: events.RoleUser, text: "Please write the files."})
+	publish(msg{role: dialect.RoleUser, text: "Please write the files."})
 	for range before {
-		publish(msg{role: events.RoleAssistant, text: text}, msg{role: events.RoleUser, text: "Go on."})
+		publish(msg{role: dialect.RoleAssistant, text: text}, msg{role: dialect.RoleUser, text: "Go on."})
 		within()
 	}
-	publish(msg{role: events.RoleAssistant, calls: []call{{"call-1", "write", args}}})
+	publish(msg{role: dialect.RoleAssistant, calls: []call{{"call-1", "write", args}}})
 	a.seq++
 	refused := compaction.NewOverflow(compaction.Overflow{Generation: -1}, "", a.seq)
 	_, next := compaction.Decide(a.ledger, refused, a.config)
 	next.Install(a.ledger)
-	publish(msg{role: events.RoleTool, results: []result{{id: "call-1", tool: "write", text: "ok"}}})
+	publish(msg{role: dialect.RoleTool, results: []result{{id: "call-1", tool: "write", text: "ok"}}})
 	for range 40 {
-		publish(msg{role: events.RoleAssistant, text: "Done."}, msg{role: events.RoleUser, text: "Next, please: " + text[:200]})
+		publish(msg{role: dialect.RoleAssistant, text: "Done."}, msg{role: dialect.RoleUser, text: "Next, please: " + text[:200]})
 		within()
 	}
 }
@@ -126,7 +128,7 @@ func playAt(t *testing.T, s transcript.Session, window int64) (generations int64
 	above := 0
 	for i, recorded := range s.Turns {
 		turn := object{}
-		if err := events.Unmarshal(recorded.Payload, &turn); err != nil {
+		if err := codec.Unmarshal(recorded.Payload, &turn); err != nil {
 			t.Fatal(err)
 		}
 		delete(turn, "usage")

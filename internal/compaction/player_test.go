@@ -9,6 +9,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 )
 
@@ -31,7 +33,7 @@ func (e *logged) address() events.Address {
 type emitted struct {
 	Seq      measure.Seq `json:"seq"` // of the event
 	Kind     events.Kind `json:"kind"`
-	Body     events.Raw  `json:"body"`
+	Body     codec.Raw   `json:"body"`
 	Messages string      `json:"messages,omitzero"` // SHA-256 of the rendered history
 }
 
@@ -42,7 +44,7 @@ type player struct {
 	config  *compaction.Config
 	ledgers map[events.Address]*compaction.Ledger
 	stored  map[events.Address]map[string][]byte
-	texts   map[measure.Seq][]events.Message
+	texts   map[measure.Seq][]dialect.Message
 }
 
 func newPlayer(t fataler, c *compaction.Config) *player {
@@ -50,7 +52,7 @@ func newPlayer(t fataler, c *compaction.Config) *player {
 		t: t, config: c,
 		ledgers: map[events.Address]*compaction.Ledger{},
 		stored:  map[events.Address]map[string][]byte{},
-		texts:   map[measure.Seq][]events.Message{},
+		texts:   map[measure.Seq][]dialect.Message{},
 	}
 }
 
@@ -111,7 +113,7 @@ func (p *player) decide(e logged) ([]compaction.Outcome, []emitted) {
 func (p *player) emitted(e logged, outs []compaction.Outcome) []emitted {
 	var out []emitted
 	for _, o := range outs {
-		body, err := events.Marshal(o.Body)
+		body, err := codec.Marshal(o.Body)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -124,7 +126,7 @@ func (p *player) emitted(e logged, outs []compaction.Outcome) []emitted {
 	return out
 }
 
-func (p *player) render(v *render.View) []events.Raw {
+func (p *player) render(v *render.View) []codec.Raw {
 	raw, err := renderView(p.t, v, p.texts)
 	if err != nil {
 		p.t.Fatal(err)
@@ -133,7 +135,7 @@ func (p *player) render(v *render.View) []events.Raw {
 }
 
 func (p *player) hash(v *render.View) string {
-	data, err := events.Marshal(p.render(v))
+	data, err := codec.Marshal(p.render(v))
 	if err != nil {
 		p.t.Fatal(err)
 	}

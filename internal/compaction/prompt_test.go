@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // B7: the prompt that the agent works on stays, whatever the sizes of the calls since, and of all before it.
@@ -22,15 +23,15 @@ func TestLastPromptStays(t *testing.T) {
 		}
 		var history []msg
 		for range rapid.IntRange(1, 4).Draw(t, "exchanges") {
-			history = append(history, msg{role: events.RoleUser, text: "Question " + size("question")},
-				msg{role: events.RoleAssistant, text: "Answer " + size("answer")})
+			history = append(history, msg{role: dialect.RoleUser, text: "Question " + size("question")},
+				msg{role: dialect.RoleAssistant, text: "Answer " + size("answer")})
 		}
 		const prompt = "Fix the retry, and leave the other file as it is."
-		history = append(history, msg{role: events.RoleUser, text: prompt + size("prompt")})
+		history = append(history, msg{role: dialect.RoleUser, text: prompt + size("prompt")})
 		for i := range rapid.IntRange(1, 6).Draw(t, "steps") {
 			id := fmt.Sprint("c", i)
-			history = append(history, msg{role: events.RoleAssistant, calls: []call{{id, "bash", `{"command":"x"}`}}},
-				msg{role: events.RoleTool, results: []result{{id: id, tool: "bash", text: "Result " + size("result")}}})
+			history = append(history, msg{role: dialect.RoleAssistant, calls: []call{{id, "bash", `{"command":"x"}`}}},
+				msg{role: dialect.RoleTool, results: []result{{id: id, tool: "bash", text: "Result " + size("result")}}})
 		}
 		msgs, err := format.ReadAll(messages(format, history...))
 		if err != nil {
@@ -39,7 +40,7 @@ func TestLastPromptStays(t *testing.T) {
 		p := withoutSummaries()
 		target := measure.Tokens(rapid.Int64Range(500, 60_000).Draw(t, "target"))
 		plan := makePlan(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""), &p, 2*target, target)
-		got, _, err := render.Render(planView(plan, format), func(measure.Seq) ([]events.Message, error) { return msgs, nil })
+		got, _, err := render.Render(planView(plan, format), func(measure.Seq) ([]dialect.Message, error) { return msgs, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func TestProperHistories(t *testing.T) {
 		w := newWitness(g)
 		for _, turn := range g.turns(history) {
 			w.wholeJobs = !g.noIDs
-			w.publish(turn, func(c *events.Compacted, raw []events.Raw) {
+			w.publish(turn, func(c *events.Compacted, raw []codec.Raw) {
 				w.emittedValid(c, raw)
 				w.noRepairs(raw)
 				w.keepsFirstUser(raw)
@@ -55,7 +55,7 @@ func TestAnyHistory(t *testing.T) {
 		g := newGenerator(t)
 		w := newWitness(g)
 		for _, turn := range g.turns(g.anything()) {
-			w.publish(turn, func(c *events.Compacted, raw []events.Raw) { w.emittedValid(c, raw) })
+			w.publish(turn, func(c *events.Compacted, raw []codec.Raw) { w.emittedValid(c, raw) })
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestAnyOrder(t *testing.T) {
 			if g.odds(10, "model") {
 				turn["model"] = object{"provider": g.provider(), "context_window": 2000, "max_output_tokens": 400}
 			}
-			w.publish(turn, func(*events.Compacted, []events.Raw) {}) // ids of calls come twice, which nothing repairs
+			w.publish(turn, func(*events.Compacted, []codec.Raw) {}) // ids of calls come twice, which nothing repairs
 		}
 	})
 }
@@ -136,7 +136,7 @@ type witness struct {
 	wholeJobs bool          // jobs part no call from its result, by its id
 
 	requested map[events.Cause]bool    // compactions requested by hand, without an answer so far
-	emitted   map[int64][]events.Raw   // history of each generation
+	emitted   map[int64][]codec.Raw    // history of each generation
 	demands   map[int64]traits.Demands // of the provider then
 }
 
@@ -144,11 +144,11 @@ func newWitness(g *generator) *witness {
 	a := newAgent(g.T, g.config())
 	return &witness{
 		agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{},
-		requested: map[events.Cause]bool{}, emitted: map[int64][]events.Raw{}, demands: map[int64]traits.Demands{},
+		requested: map[events.Cause]bool{}, emitted: map[int64][]codec.Raw{}, demands: map[int64]traits.Demands{},
 	}
 }
 
-func (w *witness) publish(turn object, emitted func(*events.Compacted, []events.Raw)) {
+func (w *witness) publish(turn object, emitted func(*events.Compacted, []codec.Raw)) {
 	w.now += rapid.SampledFrom([]int64{0, 1000, 5 * 60 * 1000, 40 * 60 * 1000}).Draw(w.g.T, "time")
 	t, err := w.read(turn)
 	if err != nil {
@@ -170,14 +170,14 @@ func (w *witness) publish(turn object, emitted func(*events.Compacted, []events.
 }
 
 // ask requests something of the session: B13, B21, D4.
-func (w *witness) ask(emitted func(*events.Compacted, []events.Raw)) {
+func (w *witness) ask(emitted func(*events.Compacted, []codec.Raw)) {
 	w.seq++
 	read := func() *compaction.Request { return nil }
 	switch rapid.IntRange(0, 2).Draw(w.g.T, "kind") {
 	case 0:
 		body := object{"focus": "the parser"}
 		if w.g.odds(30, "own policy") {
-			body["policy"] = events.Raw(`{"summarize":{"enabled":false},"truncate":{"enabled":true}}`)
+			body["policy"] = codec.Raw(`{"summarize":{"enabled":false},"truncate":{"enabled":true}}`)
 		}
 		if w.g.odds(30, "own model") {
 			body["model"] = object{"provider": "mistral", "name": w.g.model, "context_window": 2000, "max_output_tokens": 400}
@@ -219,7 +219,7 @@ func (w *witness) reader(k events.Kind, body object) func() *compaction.Request 
 
 // answer publishes a result of some job: of the last, of one that had its result,
 // or of one that no ledger waits for.
-func (w *witness) answer(emitted func(*events.Compacted, []events.Raw)) {
+func (w *witness) answer(emitted func(*events.Compacted, []codec.Raw)) {
 	job := w.jobs[len(w.jobs)-1]
 	if w.g.odds(30, "any job") {
 		job = rapid.SampledFrom(w.jobs).Draw(w.g.T, "job")
@@ -235,7 +235,7 @@ func (w *witness) answer(emitted func(*events.Compacted, []events.Raw)) {
 }
 
 // event decides on an event and applies it. again reads it for the twin.
-func (w *witness) event(in compaction.Input, again func() compaction.Input, emitted func(*events.Compacted, []events.Raw)) {
+func (w *witness) event(in compaction.Input, again func() compaction.Input, emitted func(*events.Compacted, []codec.Raw)) {
 	outs, next := w.decide(in)
 	next.Install(w.ledger)
 	w.applyRecorded(again, outs)
@@ -294,7 +294,7 @@ func (w *witness) answered(outs []compaction.Outcome) {
 
 // returns checks that a rewind gives the bytes its generation had, for a provider of the same
 // rules, except in the last message, which turns taken since may have joined.
-func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
+func (w *witness) returns(c *events.Compacted, raw []codec.Raw) {
 	if !c.Budget.WithinBudget && c.Reason != events.ReasonRewind && c.Code != events.CodeBudgetExceeded {
 		w.g.Fatalf("%s: %d of %d with code %q", c.Reason, c.Budget.EstimatedInput, c.Budget.AvailableInput, c.Code)
 	}
@@ -317,13 +317,13 @@ func (w *witness) original() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var want []events.Raw
+	var want []codec.Raw
 	for _, m := range w.sent() {
 		if m.Raw != nil { // else a summary
 			want = append(want, m.Raw)
 		}
 	}
-	if !slices.EqualFunc(want, raw, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+	if !slices.EqualFunc(want, raw, func(a, b codec.Raw) bool { return bytes.Equal(a, b) }) {
 		w.t.Fatalf("published were\n%sand kept\n%s", lines(want), lines(raw))
 	}
 }
@@ -360,7 +360,7 @@ func (w *witness) job(j *events.Job) {
 	if j.Previous != 0 && (j.PreviousTo.Turn != j.Turn || j.PreviousTo.Compare(j.To) >= 0 || len(w.texts[measure.Seq(j.Previous)]) != 1) {
 		w.t.Fatalf("previous summary at %d to %v of %+v", j.Previous, j.PreviousTo, j)
 	}
-	left, inside := 0, map[measure.Key]bool{}
+	left, inside := 0, map[dialect.Key]bool{}
 	for _, e := range w.ledger.Entries() {
 		in := e.Position().Compare(j.From) >= 0 && e.Position().Compare(j.To) <= 0
 		if e.Flags&measure.FlagFirst != 0 && e.Position().Compare(j.To) > 0 {
@@ -404,7 +404,7 @@ func (w *witness) applyRecorded(again func() compaction.Input, outs []compaction
 	w.ledger = main
 	var recorded []compaction.Outcome
 	for _, o := range outs {
-		data, err := events.Marshal(o.Body)
+		data, err := codec.Marshal(o.Body)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -458,7 +458,7 @@ func sameLedger(t fataler, want, got compaction.Dump) {
 
 // tokens measures what was emitted: it is not larger than planned, and smaller than
 // before, unless a summary gives back what was truncated.
-func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
+func (w *witness) tokens(c *events.Compacted, raw []codec.Raw) {
 	gives := c.Reason == events.ReasonBackground && slices.Contains(c.StagesUsed, events.StageSummarize) && !c.Budget.ShouldCompact
 	if c.TokensAfter >= c.TokensBefore && !gives && c.RewoundTo == nil {
 		w.t.Fatalf("%d -> %d tokens", c.TokensBefore, c.TokensAfter)
@@ -467,7 +467,7 @@ func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
 	planned := measure.Tokens(c.Budget.Breakdown.History) - r.PerConversation + measure.Tokens(w.apart())*r.PerMessage
 	for _, m := range raw { // lines that the provider demands are not planned
 		if bytes.Contains(m, []byte(measure.BridgeText)) || bytes.Contains(m, []byte(measure.ApartText)) || bytes.Contains(m, []byte(measure.CloseText)) {
-			planned += tokensOf(w.t, w.ledger.Format(), r, []events.Raw{m})
+			planned += tokensOf(w.t, w.ledger.Format(), r, []codec.Raw{m})
 		}
 	}
 	if got := tokensOf(w.t, w.ledger.Format(), r, raw); got > planned {
@@ -500,7 +500,7 @@ func (w *witness) apart() (n int) {
 	return n
 }
 
-func tokensOf(t fataler, f events.Format, r measure.Rate, raw []events.Raw) measure.Tokens {
+func tokensOf(t fataler, f events.Format, r measure.Rate, raw []codec.Raw) measure.Tokens {
 	msgs, err := f.ReadAll(raw)
 	if err != nil {
 		t.Fatalf("read back: %v", err)
@@ -595,17 +595,17 @@ func (w *witness) cutAll(policy *policy.Policy) {
 	}
 }
 
-func (w *witness) valid(raw []events.Raw) {
+func (w *witness) valid(raw []codec.Raw) {
 	view := w.ledger.View()
 	w.validFor(view.Demands, raw)
 }
 
 // emittedValid checks what was emitted by the demands of the provider that it was made for.
-func (w *witness) emittedValid(c *events.Compacted, raw []events.Raw) {
+func (w *witness) emittedValid(c *events.Compacted, raw []codec.Raw) {
 	w.validFor(w.demands[c.Generation], raw)
 }
 
-func (w *witness) validFor(demands traits.Demands, raw []events.Raw) {
+func (w *witness) validFor(demands traits.Demands, raw []codec.Raw) {
 	if v := validate.Check(validate.Call{Format: string(w.ledger.Format()), Demands: demands, Messages: raw}); len(v) > 0 {
 		w.t.Fatalf("%v in\n%s", v, lines(raw))
 	}
@@ -613,7 +613,7 @@ func (w *witness) validFor(demands traits.Demands, raw []events.Raw) {
 
 // noRepairs checks that pairs are whole: nothing had to stand in for a call or a
 // result.
-func (w *witness) noRepairs(raw []events.Raw) {
+func (w *witness) noRepairs(raw []codec.Raw) {
 	for _, m := range raw {
 		if bytes.Contains(m, []byte(measure.AnswerText)) || bytes.Contains(m, []byte("[Tool call for")) {
 			w.t.Fatalf("a pair was split:\n%s", lines(raw))
@@ -621,17 +621,17 @@ func (w *witness) noRepairs(raw []events.Raw) {
 	}
 }
 
-func (w *witness) keepsFirstUser(raw []events.Raw) {
+func (w *witness) keepsFirstUser(raw []codec.Raw) {
 	if slices.ContainsFunc(w.ledger.Visible(), func(e measure.Entry) bool { return e.Kind == measure.KindSummary }) {
 		return // it contains the words of the user
 	}
 	cut := func(e measure.Entry) bool { return e.Role == measure.RoleUser && e.Op.Trims() }
 	for _, m := range w.sent() {
-		if m.Role == events.RoleUser {
+		if m.Role == dialect.RoleUser {
 			if i := slices.IndexFunc(w.ledger.Visible(), func(e measure.Entry) bool { return e.Role == measure.RoleUser }); cut(w.ledger.Visible()[i]) {
 				return // its head is there: TestTrim
 			}
-			if !slices.ContainsFunc(raw, func(r events.Raw) bool {
+			if !slices.ContainsFunc(raw, func(r codec.Raw) bool {
 				return bytes.Equal(r, m.Raw) || holdsParts(r, m, measure.TruncateText, measure.MediaText)
 			}) {
 				w.t.Fatalf("no %s in\n%s", m.Raw, lines(raw))
@@ -644,9 +644,9 @@ func (w *witness) keepsFirstUser(raw []events.Raw) {
 // holdsParts reports whether a message has the blocks of another, its cleared images aside, and
 // one of some texts: it is joined with the truncation notice where nothing of the assistant is
 // between them.
-func holdsParts(r events.Raw, m events.Message, any ...string) bool {
+func holdsParts(r codec.Raw, m dialect.Message, any ...string) bool {
 	for _, p := range m.Parts {
-		if p.Kind == events.PartImage && bytes.Contains(r, []byte(measure.MediaText)) {
+		if p.Kind == dialect.PartImage && bytes.Contains(r, []byte(measure.MediaText)) {
 			continue
 		}
 		if p.Raw == nil {
@@ -662,19 +662,19 @@ func holdsParts(r events.Raw, m events.Message, any ...string) bool {
 
 // keepsOpenCalls checks that the messages with open calls are there, and that
 // nothing but results follows.
-func (w *witness) keepsOpenCalls(raw []events.Raw) {
+func (w *witness) keepsOpenCalls(raw []codec.Raw) {
 	open := openMessages(w.sent())
 	if len(open) == 0 {
 		return
 	}
-	at := slices.IndexFunc(raw, func(r events.Raw) bool { return bytes.Equal(uncited(r), uncited(open[0])) })
+	at := slices.IndexFunc(raw, func(r codec.Raw) bool { return bytes.Equal(uncited(r), uncited(open[0])) })
 	if at < 0 {
 		w.t.Fatalf("no %s in\n%s", open[0], lines(raw))
 	}
 	msgs, _ := w.ledger.Format().ReadAll(raw[at:])
 	for _, m := range msgs {
 		for _, p := range m.Parts {
-			if m.Role != events.RoleAssistant && p.Kind != events.PartResult {
+			if m.Role != dialect.RoleAssistant && p.Kind != dialect.PartResult {
 				w.t.Fatalf("open calls are not last:\n%s", lines(raw))
 			}
 		}
@@ -682,14 +682,14 @@ func (w *witness) keepsOpenCalls(raw []events.Raw) {
 }
 
 // uncited is a message without the citations that the generator gives one.
-func uncited(raw events.Raw) events.Raw {
+func uncited(raw codec.Raw) codec.Raw {
 	return bytes.ReplaceAll(raw, []byte(`"citations":[{"encrypted_index":"aW5kZXg=","type":"web_search_result_location"}],`), nil)
 }
 
 // keepsServed checks that of calls which the provider carries out, and their results, both or none
 // are there, as they came.
-func (w *witness) keepsServed(raw []events.Raw) {
-	came, open := map[string]bool{}, map[events.Key]int{}
+func (w *witness) keepsServed(raw []codec.Raw) {
+	came, open := map[string]bool{}, map[dialect.Key]int{}
 	for _, m := range w.sent() {
 		for _, p := range m.Parts {
 			came[string(p.Raw)] = true
@@ -706,35 +706,35 @@ func (w *witness) keepsServed(raw []events.Raw) {
 			default:
 				continue
 			}
-			if p.Kind == events.PartOther && (!came[string(p.Raw)] || open[p.Hosted.ID] < 0) {
+			if p.Kind == dialect.PartOther && (!came[string(p.Raw)] || open[p.Hosted.ID] < 0) {
 				w.t.Fatalf("%s did not come, or without its call, in\n%s", p.Raw, lines(raw))
 			}
 		}
 		for id, n := range open {
-			if n > 0 && (i < len(msgs)-2 || w.g.format != events.Anthropic) && !slices.ContainsFunc(msgs[min(i+1, len(msgs)):], func(m events.Message) bool { return hasServed(m, id) }) {
+			if n > 0 && (i < len(msgs)-2 || w.g.format != events.Anthropic) && !slices.ContainsFunc(msgs[min(i+1, len(msgs)):], func(m dialect.Message) bool { return hasServed(m, id) }) {
 				w.t.Fatalf("a call is without its result in\n%s", lines(raw))
 			}
 		}
 	}
 }
 
-func hasServed(m events.Message, id events.Key) bool {
-	return slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Hosted.Kind == dialect.HostedResult && p.Hosted.ID == id })
+func hasServed(m dialect.Message, id dialect.Key) bool {
+	return slices.ContainsFunc(m.Parts, func(p dialect.Part) bool { return p.Hosted.Kind == dialect.HostedResult && p.Hosted.ID == id })
 }
 
 // openMessages are the last messages that call tools whose results are missing.
-func openMessages(msgs []events.Message) []events.Raw {
+func openMessages(msgs []dialect.Message) []codec.Raw {
 	answered := map[string]bool{}
 	for i, m := range slices.Backward(msgs) {
 		for _, p := range m.Parts {
-			answered[p.CallID] = answered[p.CallID] || p.Kind == events.PartResult
+			answered[p.CallID] = answered[p.CallID] || p.Kind == dialect.PartResult
 		}
-		if m.Role == events.RoleUser && !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult }) {
+		if m.Role == dialect.RoleUser && !slices.ContainsFunc(m.Parts, func(p dialect.Part) bool { return p.Kind == dialect.PartResult }) {
 			return nil
 		}
 		for _, p := range m.Parts {
-			if p.Kind == events.PartCall && p.CallID != "" && !answered[p.CallID] {
-				return []events.Raw{msgs[i].Raw}
+			if p.Kind == dialect.PartCall && p.CallID != "" && !answered[p.CallID] {
+				return []codec.Raw{msgs[i].Raw}
 			}
 		}
 	}
@@ -742,15 +742,15 @@ func openMessages(msgs []events.Message) []events.Raw {
 }
 
 // sent lists the messages of all turns in order.
-func (w *witness) sent() []events.Message {
-	var out []events.Message
+func (w *witness) sent() []dialect.Message {
+	var out []dialect.Message
 	for seq := measure.Seq(1); seq <= w.seq; seq++ {
 		out = append(out, w.texts[seq]...)
 	}
 	return out
 }
 
-func lines(raw []events.Raw) string {
+func lines(raw []codec.Raw) string {
 	var b strings.Builder
 	for i, r := range raw {
 		fmt.Fprintf(&b, "%d %.200s\n", i, r)

@@ -10,6 +10,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // The member ref that an agent puts into a message comes back: on messages as they came, on
@@ -29,13 +31,13 @@ func TestRefComesBack(t *testing.T) {
 				provider = string(f)
 			}
 			for n := 1; n <= 12; n++ {
-				var turn []events.Raw
+				var turn []codec.Raw
 				for _, raw := range messages(f,
-					msg{role: events.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))},
-					msg{role: events.RoleUser, text: "and one more"},
-					msg{role: events.RoleAssistant, calls: []call{{fmt.Sprint("call", n), "read", `{"path":"/a.go"}`}}},
-					msg{role: events.RoleTool, results: []result{{id: fmt.Sprint("call", n), tool: "read", text: strings.Repeat("a result ", 400)}}},
-					msg{role: events.RoleAssistant, text: "done"}) {
+					msg{role: dialect.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))},
+					msg{role: dialect.RoleUser, text: "and one more"},
+					msg{role: dialect.RoleAssistant, calls: []call{{fmt.Sprint("call", n), "read", `{"path":"/a.go"}`}}},
+					msg{role: dialect.RoleTool, results: []result{{id: fmt.Sprint("call", n), tool: "read", text: strings.Repeat("a result ", 400)}}},
+					msg{role: dialect.RoleAssistant, text: "done"}) {
 					sent++
 					turn = append(turn, withMember(t, raw, "ref", fmt.Sprintf("%q", fmt.Sprint("ref-", sent))))
 				}

@@ -9,13 +9,14 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 )
 
 // Errors of the reference system, each with the right behaviour instead.
 
 // measured measures messages as one turn.
-func measured(msgs []events.Message) []measure.Entry {
+func measured(msgs []dialect.Message) []measure.Entry {
 	var out []measure.Entry
 	for i, m := range msgs {
 		out = append(out, measure.Measure(m, measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
@@ -37,7 +38,7 @@ func TestSomethingStays(t *testing.T) {
 		p := withoutSummaries()
 		target := measure.Tokens(rapid.Int64Range(-10, 50).Draw(t, "target"))
 		plan := makePlan(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""), &p, 1000, target)
-		got, _, err := render.Render(planView(plan, format), func(measure.Seq) ([]events.Message, error) { return msgs, nil })
+		got, _, err := render.Render(planView(plan, format), func(measure.Seq) ([]dialect.Message, error) { return msgs, nil })
 		if err != nil || len(got) == 0 {
 			t.Fatalf("%d messages of %d: %v", len(got), len(msgs), err)
 		}
@@ -55,7 +56,7 @@ func TestNoDeadZone(t *testing.T) {
 			t.Fatalf("already at 78 %%: %+v", early)
 		}
 		missing := measure.Tokens(percent*100-a.ledger.Budget().EstimatedInput) - r.PerMessage + 1 // words may be one short
-		emitted := compactions(a.publish(object{"messages": messages(events.OpenAI, msg{role: events.RoleUser, text: words(r, missing, "")})}))
+		emitted := compactions(a.publish(object{"messages": messages(events.OpenAI, msg{role: dialect.RoleUser, text: words(r, missing, "")})}))
 		if len(emitted) != 1 || !emitted[0].Compacted || emitted[0].Budget.ShouldCompact {
 			t.Errorf("%d %%: %+v", percent, emitted)
 		}
@@ -65,11 +66,11 @@ func TestNoDeadZone(t *testing.T) {
 // filled is a turn that fills a window with room for 10,000 tokens of input
 // to about so many percent, in many messages.
 func filled(r measure.Rate, percent int64) object {
-	list := []msg{{role: events.RoleUser, text: "Begin."}}
+	list := []msg{{role: dialect.RoleUser, text: "Begin."}}
 	for range 19 {
 		list = append(list,
-			msg{role: events.RoleAssistant, text: words(r, measure.Tokens(percent*100/40), "")},
-			msg{role: events.RoleUser, text: words(r, measure.Tokens(percent*100/40), "")})
+			msg{role: dialect.RoleAssistant, text: words(r, measure.Tokens(percent*100/40), "")},
+			msg{role: dialect.RoleUser, text: words(r, measure.Tokens(percent*100/40), "")})
 	}
 	return object{
 		"model":    object{"provider": "openai", "name": "m", "context_window": 10_100, "max_output_tokens": 100},
@@ -109,7 +110,7 @@ func TestCompactionPersists(t *testing.T) {
 	if got := a.ledger.Budget(); got != after {
 		t.Errorf("restored %+v, was %+v", got, after)
 	}
-	again := compactions(a.publish(object{"messages": messages(events.OpenAI, msg{role: events.RoleUser, text: "And now?"})}))
+	again := compactions(a.publish(object{"messages": messages(events.OpenAI, msg{role: dialect.RoleUser, text: "And now?"})}))
 	if len(again) > 0 || a.ledger.Generation() != 1 || a.ledger.Budget().EstimatedInput > after.EstimatedInput+20 {
 		t.Errorf("generation %d, %+v after %+v, emitted %+v", a.ledger.Generation(), a.ledger.Budget(), after, again)
 	}

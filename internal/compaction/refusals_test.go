@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // countingProvider takes inputs up to a limit, and counts something else than we estimate: one
@@ -23,7 +24,7 @@ type countingProvider struct {
 
 const early = "early "
 
-func (p *countingProvider) count(t fataler, history []events.Raw) (sum measure.Tokens) {
+func (p *countingProvider) count(t fataler, history []codec.Raw) (sum measure.Tokens) {
 	for _, raw := range history {
 		m, err := events.Anthropic.Read(raw)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -23,8 +25,8 @@ func TestRefusedMedia(t *testing.T) {
 		blocks := fmt.Sprintf(form.text, fmt.Sprintf("Look at number %d.", n)) + "," + image
 		outs := a.publish(object{
 			"turn": n, "format": events.Anthropic, "generation": a.ledger.Generation(),
-			"messages": append([]events.Raw{events.Raw(fmt.Sprintf(form.message, blocks))},
-				messages(events.Anthropic, msg{role: events.RoleAssistant, text: fmt.Sprintf("I see %d.", n)})...),
+			"messages": append([]codec.Raw{codec.Raw(fmt.Sprintf(form.message, blocks))},
+				messages(events.Anthropic, msg{role: dialect.RoleAssistant, text: fmt.Sprintf("I see %d.", n)})...),
 			"model": object{"provider": "acme", "name": "sight-1", "context_window": 200_000},
 		})
 		for _, o := range outs {

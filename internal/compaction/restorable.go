@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/events/dialect"
 )
 
 // restorable iterates over entries that may be restored, newest first: the latest read of each file, unless
@@ -12,11 +13,11 @@ import (
 // launched again in the same way only the latest text counts. Cleared entries stay cleared.
 func (l *Ledger) restorable(yield func(measure.Entry) bool) {
 	least := max(l.entries.n-maxRestoreLookback, 0)
-	stale := make(map[measure.Key]bool, 128) // files read or changed later
+	stale := make(map[dialect.Key]bool, 128) // files read or changed later
 	p := l.cache.policy
 	launchers := measure.KeysOf(p.Restore.SkillTools)
 	protected, fresh := slices.Concat(measure.KeysOf(p.Prune.ProtectedTools), launchers), l.fresh(2)
-	launched := map[[2]measure.Key]bool{} // skills with a later text
+	launched := map[[2]dialect.Key]bool{} // skills with a later text
 	var at step
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)
@@ -66,13 +67,13 @@ func (l *Ledger) restorable(yield func(measure.Entry) bool) {
 }
 
 // launchedAgain notes that the result at n is of a skill, and reports whether a later one has the same call.
-func (l *Ledger) launchedAgain(n int, launched map[[2]measure.Key]bool) bool {
+func (l *Ledger) launchedAgain(n int, launched map[[2]dialect.Key]bool) bool {
 	e := l.entries.at(n)
 	call := l.callOf(e, n)
 	if call < 0 || l.entries.at(call).Variant == 0 {
 		return false
 	}
-	key := [2]measure.Key{e.Tool, l.entries.at(call).Variant}
+	key := [2]dialect.Key{e.Tool, l.entries.at(call).Variant}
 	again := launched[key]
 	launched[key] = true
 	return again
@@ -90,7 +91,7 @@ type step struct {
 // stepAt returns the step that ends with the entry at n, the last of the ledger or the last before a call or
 // words of an assistant. If the result of a skill is not its text, the text is in words of the user after the
 // result; of several words the longer ones are the text, the others reminders.
-func (l *Ledger) stepAt(n int, launchers []measure.Key) step {
+func (l *Ledger) stepAt(n int, launchers []dialect.Key) step {
 	s := step{from: n, to: n + 1}
 	if l.entries.at(n).Role == measure.RoleAssistant {
 		return s
@@ -137,7 +138,7 @@ func writes(e *measure.Entry) bool {
 
 // written reports whether a file is changed between a call and its result: calls of one message run in order,
 // and their results may come later.
-func (l *Ledger) written(file measure.Key, call, result int) bool {
+func (l *Ledger) written(file dialect.Key, call, result int) bool {
 	for i := call; i < result; i++ {
 		if e := l.entries.at(i); writes(e) && e.Path == file {
 			return true
@@ -155,7 +156,7 @@ func (l *Ledger) again(at, call int) measure.Entry {
 	e.Call, e.Variant, e.JSON = 0, 0, 0
 	if call >= 0 {
 		c := l.entries.at(call)
-		e.Call, e.Variant = measure.Key(c.Index)<<32|measure.Key(c.Part), measure.Key(c.Seq)
+		e.Call, e.Variant = dialect.Key(c.Index)<<32|dialect.Key(c.Part), dialect.Key(c.Seq)
 	}
 	return e
 }
@@ -213,23 +214,23 @@ type FileUsage struct {
 	Seq            measure.Seq // of the turn that names it
 	Index, Part    int         // of the part that names it, in that turn
 
-	path measure.Key
+	path dialect.Key
 	last int // entry that uses it last
 }
 
 // Names reports whether a path names the file.
-func (f *FileUsage) Names(path string) bool { return measure.KeyOf(path) == f.path }
+func (f *FileUsage) Names(path string) bool { return dialect.KeyOf(path) == f.path }
 
 // Files lists the files that tool calls have read and changed, the last used first.
 func (l *Ledger) Files(c *Config) []FileUsage {
 	l.use(c)
-	restorable := map[measure.Key]bool{}
+	restorable := map[dialect.Key]bool{}
 	if l.cache.policy.Restore.Enabled {
 		for e := range l.restorable {
 			restorable[e.Path] = true
 		}
 	}
-	at, out := map[measure.Key]int{}, []FileUsage{}
+	at, out := map[dialect.Key]int{}, []FileUsage{}
 	for i := range l.entries.n {
 		e := l.entries.at(i)
 		if e.Path == 0 || e.Kind == measure.KindResult && l.callOf(e, i) >= 0 {

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 )
 
@@ -54,17 +55,17 @@ func TestHiddenMessagesAfterRestart(t *testing.T) {
 // P4: a turn on a base that waits for the turns before it counts its usage in the same way after a restart.
 func TestParkedBaseAfterRestart(t *testing.T) {
 	a := newAgent(t, defaultConfig(t))
-	text := func(role events.Role, s string) []object { return []object{{"role": role, "content": s}} }
-	a.publish(object{"turn": 1, "format": events.OpenAI, "messages": text(events.RoleUser, "hello")})
+	text := func(role dialect.Role, s string) []object { return []object{{"role": role, "content": s}} }
+	a.publish(object{"turn": 1, "format": events.OpenAI, "messages": text(dialect.RoleUser, "hello")})
 	whole := a.ledger.Chain()[0].Whole.String()
 	answer := object{
-		"v": 2, "turn": 3, "expect": object{"turn": 1, "digest": whole}, "messages": text(events.RoleAssistant, "a long answer of the model to the question"),
+		"v": 2, "turn": 3, "expect": object{"turn": 1, "digest": whole}, "messages": text(dialect.RoleAssistant, "a long answer of the model to the question"),
 		"usage": object{"prompt_tokens": 500, "completion_tokens": 40},
 	}
 	a.publish(answer)
 	kept := a.ledger
 	restored := restoredOf(t, kept)
-	missing := object{"turn": 2, "messages": text(events.RoleUser, "and then?")}
+	missing := object{"turn": 2, "messages": text(dialect.RoleUser, "and then?")}
 	for _, l := range []*compaction.Ledger{kept, restored} {
 		a.ledger = l
 		a.publish(missing)

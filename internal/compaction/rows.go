@@ -8,6 +8,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/idents"
 )
 
@@ -44,7 +46,7 @@ type Header struct {
 	Tools       measure.Size   `json:"tools"`
 	SystemSeq   measure.Seq    `json:"system_seq"`
 	ToolSeq     measure.Seq    `json:"tool_seq"`
-	Override    events.Raw     `json:"override,omitzero"`
+	Override    codec.Raw      `json:"override,omitzero"`
 	Prompts     prompts        `json:"prompts,omitzero"`
 	Hidden      []span         `json:"hidden,omitzero"`
 	CompactedTo int            `json:"compacted_to"`
@@ -86,17 +88,17 @@ type parkedRow struct {
 	Number       int64          `json:"number"`
 	From         int64          `json:"from"`
 	Digest       events.Digest  `json:"digest,omitzero"`
-	Hash         measure.Key    `json:"hash"` // of its settings
+	Hash         dialect.Key    `json:"hash"` // of its settings
 	Messages     uint32         `json:"messages"`
 	Expect       *events.Expect `json:"expect,omitzero"`
 	Model        *events.Model  `json:"model,omitzero"`
 	Format       events.Format  `json:"format"`
 	System       *measure.Size  `json:"system,omitzero"`
 	Tools        *measure.Size  `json:"tools,omitzero"`
-	SystemKey    measure.Key    `json:"system_key,omitzero"`
-	ToolsKey     measure.Key    `json:"tools_key,omitzero"`
+	SystemKey    dialect.Key    `json:"system_key,omitzero"`
+	ToolsKey     dialect.Key    `json:"tools_key,omitzero"`
 	Marks        marks          `json:"marks,omitzero"`
-	Override     events.Raw     `json:"override,omitzero"`
+	Override     codec.Raw      `json:"override,omitzero"`
 	Entries      []byte         `json:"entries,omitzero"`
 	Usage        *events.Usage  `json:"usage,omitzero"`
 	Generation   int64          `json:"generation"`
@@ -243,7 +245,7 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 		for ; want > 0; want, b = want-1, b[turnBytes:] {
 			var x identity
 			settings := b[copy(x.digest[:], b):]
-			x.settings = measure.Key(binary.LittleEndian.Uint64(settings))
+			x.settings = dialect.Key(binary.LittleEndian.Uint64(settings))
 			l.addTurn(x, measure.Seq(binary.LittleEndian.Uint64(settings[8:])), binary.LittleEndian.Uint32(settings[20:]))
 			l.turns[len(l.turns)-1].input = binary.LittleEndian.Uint32(settings[16:])
 		}
@@ -280,7 +282,7 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 }
 
 // messagesOf is the number of messages of the turn at an index, with those that have no entries: see
-// [events.Message.Hidden].
+// [dialect.Message.Hidden].
 func (l *Ledger) messagesOf(i int) uint32 {
 	if i == 0 {
 		return l.turns[i].end
@@ -316,7 +318,7 @@ func readEntries(b []byte) ([]measure.Entry, error) {
 		u64 := func(i int) uint64 { return le.Uint64(b[8*i:]) }
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, measure.Entry{
-			Seq: measure.Seq(u64(0)), Call: measure.Key(u64(1)), Tool: measure.Key(u64(2)), Path: measure.Key(u64(3)), Variant: measure.Key(u64(4)),
+			Seq: measure.Seq(u64(0)), Call: dialect.Key(u64(1)), Tool: dialect.Key(u64(2)), Path: dialect.Key(u64(3)), Variant: dialect.Key(u64(4)),
 			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: uint16(u32(6)), Documents: uint16(u32(6) >> 16),
 			Base: u32(7), Bytes: u32(8), Ceiling: u32(9),
 			PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]), Lines: le.Uint16(b[84:]),

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
@@ -208,7 +209,7 @@ func (a args) estimate() string {
 	var out []string
 	for line := range strings.Lines(a.d.Input) {
 		line = strings.TrimSuffix(line, "\n")
-		out = append(out, fmt.Sprintf("%d units: %d tokens", events.Units(line), r.Count(line)))
+		out = append(out, fmt.Sprintf("%d units: %d tokens", codec.Units(line), r.Count(line)))
 	}
 	return strings.Join(out, "\n")
 }
@@ -217,7 +218,7 @@ func (a args) estimate() string {
 func (a args) window() string {
 	var over measure.Windows
 	if v := a.text("over"); v != "" {
-		if err := events.Unmarshal([]byte(v), &over); err != nil {
+		if err := codec.Unmarshal([]byte(v), &over); err != nil {
 			a.t.Fatalf("%s: %v", a.d.Pos, err)
 		}
 	}
@@ -236,7 +237,7 @@ func (a args) check() string {
 	p := withoutSummaries()
 	if v := a.text("policy"); v != "" {
 		var err error
-		if p, err = p.With(events.Raw(v)); err != nil {
+		if p, err = p.With(codec.Raw(v)); err != nil {
 			return err.Error()
 		}
 	}
@@ -296,7 +297,7 @@ func (s *script) set(a args) {
 	}
 	for _, key := range []string{"policy", "usage", "tools"} {
 		if v := a.text(key); v != "" {
-			s.header[key] = events.Raw(v)
+			s.header[key] = codec.Raw(v)
 		}
 	}
 	if n := a.number("input"); n > 0 {
@@ -332,7 +333,7 @@ func (s *script) next(lines string) object {
 	if s.ledger.LastTurn() == 0 && turn["format"] == nil {
 		turn["format"] = s.format
 	}
-	msgs := []events.Raw{}
+	msgs := []codec.Raw{}
 	for line := range strings.Lines(lines) {
 		for _, m := range s.parse(strings.TrimSpace(line), r) {
 			msgs = append(msgs, m.raws(s.format)...)
@@ -348,10 +349,10 @@ func (s *script) parse(line string, r measure.Rate) []msg {
 	switch verb {
 	case "tool":
 		c, opt := s.call(rest)
-		return []msg{{role: events.RoleAssistant, calls: []call{c}}, s.result(c, opt, r)}
+		return []msg{{role: dialect.RoleAssistant, calls: []call{c}}, s.result(c, opt, r)}
 	case "served":
 		c, opt := s.call(rest)
-		m := msg{role: events.RoleAssistant, text: opt["words"], cites: opt["cites"] != "", served: []served{{c, padded("", opt, r), opt["half"]}}}
+		m := msg{role: dialect.RoleAssistant, text: opt["words"], cites: opt["cites"] != "", served: []served{{c, padded("", opt, r), opt["half"]}}}
 		if c.tool == "" {
 			m.served = nil
 		}
@@ -363,7 +364,7 @@ func (s *script) parse(line string, r measure.Rate) []msg {
 			calls = append(calls, c)
 			s.calls = append(s.calls, c)
 		}
-		return []msg{{role: events.RoleAssistant, calls: calls}}
+		return []msg{{role: dialect.RoleAssistant, calls: calls}}
 	case "result":
 		c, opt := s.call(rest)
 		s.called--
@@ -374,7 +375,7 @@ func (s *script) parse(line string, r measure.Rate) []msg {
 		return []msg{s.result(c, opt, r)}
 	default:
 		text, opt := options(rest)
-		return []msg{{role: events.Role(verb), text: padded(text, opt, r)}}
+		return []msg{{role: dialect.Role(verb), text: padded(text, opt, r)}}
 	}
 }
 
@@ -436,7 +437,7 @@ func (s *script) call(line string) (call, map[string]string) {
 }
 
 func (s *script) result(c call, opt map[string]string, r measure.Rate) msg {
-	return msg{role: events.RoleTool, results: []result{
+	return msg{role: dialect.RoleTool, results: []result{
 		{id: c.id, tool: c.tool, text: padded("", opt, r), failed: opt["failed"] != ""},
 	}}
 }
@@ -526,7 +527,7 @@ func (s *script) requested(a args) []byte {
 		body["focus"] = v
 	}
 	if v := a.text("policy"); v != "" {
-		body["policy"] = events.Raw(v)
+		body["policy"] = codec.Raw(v)
 	}
 	if n := a.number("window"); n > 0 {
 		body["model"] = object{"context_window": n, "max_output_tokens": a.number("reserve")}
@@ -741,13 +742,13 @@ func (s *script) rendered() string {
 	return strings.Join(append(out, verdict), "\n")
 }
 
-func shape(p events.Part) string {
+func shape(p dialect.Part) string {
 	switch p.Kind {
-	case events.PartCall:
+	case dialect.PartCall:
 		return fmt.Sprintf("call %s %s %s", p.CallID, p.Tool, p.Args)
-	case events.PartResult:
+	case dialect.PartResult:
 		return fmt.Sprintf("result %s %q", p.CallID, short(p.Text))
-	case events.PartOther:
+	case dialect.PartOther:
 		return servedShapes[p.Hosted.Kind]
 	default:
 		if p.Hosted.Kind == dialect.HostedCites {
@@ -764,7 +765,7 @@ func short(s string) string {
 	emitted := notice.FindAllString(s, -1)
 	switch {
 	case len(emitted) > 0:
-		return fmt.Sprintf("%s... %d with %s", strings.TrimLeft(s, "\n")[:12], events.Units(s), strings.Join(emitted, " "))
+		return fmt.Sprintf("%s... %d with %s", strings.TrimLeft(s, "\n")[:12], codec.Units(s), strings.Join(emitted, " "))
 	case len(s) <= 24 || strings.HasPrefix(s, "["):
 		return s
 	default:

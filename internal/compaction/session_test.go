@@ -11,13 +11,15 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 )
 
 // msg is one message of a test's conversation, in no dialect: a role's
 // text, an assistant's calls, or the results of calls.
 type msg struct {
-	role    events.Role // RoleTool for results
+	role    dialect.Role // RoleTool for results
 	text    string
 	image   bool // of a user
 	last    bool // results follow the text, as Anthropic does not want it
@@ -57,7 +59,7 @@ type result struct {
 type object map[string]any
 
 // raws writes the message in a dialect.
-func (s msg) raws(f events.Format) []events.Raw {
+func (s msg) raws(f events.Format) []codec.Raw {
 	switch f {
 	case events.Anthropic:
 		return raws(s.anthropic())
@@ -76,10 +78,10 @@ func (s msg) raws(f events.Format) []events.Raw {
 	}
 }
 
-func raws(objects ...object) []events.Raw {
-	var out []events.Raw
+func raws(objects ...object) []codec.Raw {
+	var out []codec.Raw
 	for _, o := range objects {
-		raw, err := events.Marshal(o)
+		raw, err := codec.Marshal(o)
 		if err != nil {
 			panic(err)
 		}
@@ -90,8 +92,8 @@ func raws(objects ...object) []events.Raw {
 
 func (s msg) anthropic() object {
 	role := s.role
-	if role == events.RoleTool {
-		role = events.RoleUser
+	if role == dialect.RoleTool {
+		role = dialect.RoleUser
 	}
 	if !s.image && len(s.calls)+len(s.results)+len(s.served) == 0 && !s.cites {
 		return object{"role": role, "content": s.text}
@@ -105,7 +107,7 @@ func (s msg) anthropic() object {
 	}
 	for _, x := range s.served {
 		blocks = append(blocks, x.blocks(
-			object{"type": "server_tool_use", "id": x.id, "name": x.tool, "input": events.Raw(x.args)},
+			object{"type": "server_tool_use", "id": x.id, "name": x.tool, "input": codec.Raw(x.args)},
 			object{"type": x.tool + "_tool_result", "tool_use_id": x.id, "content": []object{{"type": x.tool + "_result", "encrypted_content": x.text}}})...)
 	}
 	if text := (object{"type": "text", "text": s.text}); s.text != "" {
@@ -118,7 +120,7 @@ func (s msg) anthropic() object {
 		blocks = append(blocks, object{"type": "image", "source": object{"type": "url", "url": "https://example.com/a.png"}})
 	}
 	for _, c := range s.calls {
-		blocks = append(blocks, object{"type": "tool_use", "id": c.id, "name": c.tool, "input": events.Raw(c.args)})
+		blocks = append(blocks, object{"type": "tool_use", "id": c.id, "name": c.tool, "input": codec.Raw(c.args)})
 	}
 	return object{"role": role, "content": append(blocks, results...)}
 }
@@ -128,7 +130,7 @@ func (s msg) openai() []object {
 	for _, r := range s.results {
 		out = append(out, object{"role": "tool", "tool_call_id": r.id, "content": r.text})
 	}
-	if s.role == events.RoleTool {
+	if s.role == dialect.RoleTool {
 		return out
 	}
 	m := object{"role": s.role, "content": s.text}
@@ -157,11 +159,11 @@ func (s msg) neurolink() []object {
 		}
 		out = append(out, m)
 	}
-	if s.role != events.RoleTool && (s.text != "" || len(s.calls) == 0) {
+	if s.role != dialect.RoleTool && (s.text != "" || len(s.calls) == 0) {
 		out = append(out, object{"role": s.role, "content": s.text})
 	}
 	for _, c := range s.calls {
-		m := object{"role": "tool_call", "content": "", "tool": c.tool, "args": events.Raw(c.args)}
+		m := object{"role": "tool_call", "content": "", "tool": c.tool, "args": codec.Raw(c.args)}
 		if c.id != "" {
 			m["toolCallId"] = c.id
 		}
@@ -180,7 +182,7 @@ type agent struct {
 	ledger *compaction.Ledger
 	seq    measure.Seq
 	now    int64 // of the log
-	texts  map[measure.Seq][]events.Message
+	texts  map[measure.Seq][]dialect.Message
 }
 
 // fataler is a test, or one run of a property.
@@ -194,7 +196,7 @@ func newAgent(t fataler, c *compaction.Config) *agent {
 	return &agent{
 		t: t, config: c,
 		ledger: compaction.NewLedger(events.Address{Tenant: "default", Session: "s"}),
-		texts:  map[measure.Seq][]events.Message{},
+		texts:  map[measure.Seq][]dialect.Message{},
 	}
 }
 
@@ -205,7 +207,7 @@ func (a *agent) read(turn object) (*compaction.Turn, error) {
 }
 
 func (a *agent) readAt(turn object, seq measure.Seq) (*compaction.Turn, error) {
-	data, err := events.Marshal(turn)
+	data, err := codec.Marshal(turn)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -225,7 +227,7 @@ func (a *agent) result(s *events.Summary) *compaction.Result {
 }
 
 func (a *agent) resultAt(s *events.Summary, seq measure.Seq) *compaction.Result {
-	data, err := events.Marshal(s)
+	data, err := codec.Marshal(s)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -241,7 +243,7 @@ func (a *agent) resultAt(s *events.Summary, seq measure.Seq) *compaction.Result 
 // is enough for what stands around the text.
 func summary(job string, units int64) *events.Summary {
 	s := &events.Summary{Header: events.Header{V: events.Version}, Job: job, Text: "s", Record: []events.RecordLine{}}
-	if n := int(units) - events.Units(s.Message().Parts[0].Text); n > 0 {
+	if n := int(units) - codec.Units(s.Message().Parts[0].Text); n > 0 {
 		s.Text += strings.Repeat("s", n)
 	}
 	return s
@@ -264,33 +266,33 @@ func (a *agent) publish(turn object) []compaction.Outcome {
 }
 
 // render writes a view from the texts published.
-func (a *agent) render(v *render.View) ([]events.Raw, error) {
+func (a *agent) render(v *render.View) ([]codec.Raw, error) {
 	return renderView(a.t, v, a.texts)
 }
 
 // renderView writes a view from texts. Unread texts give the same.
-func renderView(t fataler, v *render.View, texts map[measure.Seq][]events.Message) ([]events.Raw, error) {
-	out, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
+func renderView(t fataler, v *render.View, texts map[measure.Seq][]dialect.Message) ([]codec.Raw, error) {
+	out, _, err := render.Render(v, func(s measure.Seq) ([]dialect.Message, error) { return texts[s], nil })
 	if err != nil {
 		return nil, err
 	}
-	again, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) {
+	again, _, err := render.Render(v, func(s measure.Seq) ([]dialect.Message, error) {
 		list := slices.Clone(texts[s])
 		for i, m := range list {
 			if m.Raw != nil {
-				list[i] = events.Message{Raw: m.Raw}
+				list[i] = dialect.Message{Raw: m.Raw}
 			}
 		}
 		return list, nil
 	})
-	if err != nil || !slices.EqualFunc(out, again, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+	if err != nil || !slices.EqualFunc(out, again, func(a, b codec.Raw) bool { return bytes.Equal(a, b) }) {
 		t.Fatalf("of unread texts: %v\n%swant\n%s", err, lines(again), lines(out))
 	}
 	return out, nil
 }
 
-func messages(f events.Format, list ...msg) []events.Raw {
-	out := []events.Raw{}
+func messages(f events.Format, list ...msg) []codec.Raw {
+	out := []codec.Raw{}
 	for _, s := range list {
 		out = append(out, s.raws(f)...)
 	}

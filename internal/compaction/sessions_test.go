@@ -8,6 +8,8 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/transcript/transcripttest"
@@ -38,8 +40,8 @@ func TestRealSessions(t *testing.T) {
 	for _, s := range realSessions(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			l := compaction.NewLedger(events.Address{Tenant: "default", Session: s.Name})
-			texts := map[measure.Seq][]events.Message{}
-			var history []events.Raw // what the agent would send
+			texts := map[measure.Seq][]dialect.Message{}
+			var history []codec.Raw // what the agent would send
 			compactions := 0
 			for i, tn := range s.Turns {
 				seq := measure.Seq(i + 1)
@@ -65,7 +67,7 @@ func TestRealSessions(t *testing.T) {
 						continue
 					}
 					compactions++
-					raw, _, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
+					raw, _, err := render.Render(o.View, func(s measure.Seq) ([]dialect.Message, error) { return texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}

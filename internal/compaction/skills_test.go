@@ -10,6 +10,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/testkit/figures"
@@ -89,7 +91,7 @@ func (p *skillPlayer) launch(head string, size int) {
 	p.launched, p.sizes, p.shown = append(p.launched, head), append(p.sizes, int64(size)/2+200), append(p.shown, true)
 }
 
-func joined(raw []events.Raw) string {
+func joined(raw []codec.Raw) string {
 	var b strings.Builder
 	for _, r := range raw {
 		b.Write(r)
@@ -102,13 +104,13 @@ func joined(raw []events.Raw) string {
 // with a reminder beside it.
 func skillTurns(f events.Format, id, name, body string, reminder bool) []msg {
 	out := []msg{
-		{role: events.RoleAssistant, text: "I use a skill.", calls: []call{{id, "Skill", fmt.Sprintf(`{"skill":%q}`, name)}}},
-		{role: events.RoleTool, results: []result{{id: id, tool: "Skill", text: "Launching skill: " + name}}},
+		{role: dialect.RoleAssistant, text: "I use a skill.", calls: []call{{id, "Skill", fmt.Sprintf(`{"skill":%q}`, name)}}},
+		{role: dialect.RoleTool, results: []result{{id: id, tool: "Skill", text: "Launching skill: " + name}}},
 	}
 	if reminder {
-		out = append(out, msg{role: events.RoleUser, text: "<system-reminder>The list of tasks is empty.</system-reminder>"})
+		out = append(out, msg{role: dialect.RoleUser, text: "<system-reminder>The list of tasks is empty.</system-reminder>"})
 	}
-	return append(out, msg{role: events.RoleUser, text: body})
+	return append(out, msg{role: dialect.RoleUser, text: body})
 }
 
 // B16: after every compaction the text of a skill that was launched is in view, or comes
@@ -124,7 +126,7 @@ func TestSkillsComeBack(t *testing.T) {
 		text := strings.Repeat("Words of the conversation go here. ", 100)
 		left := window / 25 // what the skills of this session have together, a tenth of the target
 		for n := range rapid.IntRange(40, 120).Draw(t, "turns") {
-			list := []msg{{role: events.RoleUser, text: "Question. " + text[:rapid.IntRange(1, 3_000).Draw(t, "question")]}}
+			list := []msg{{role: dialect.RoleUser, text: "Question. " + text[:rapid.IntRange(1, 3_000).Draw(t, "question")]}}
 			if n > 0 && n%10 == 0 && left > 300 {
 				size := rapid.Int64Range(100, min(left, 3_000)).Draw(t, "skill") * 4
 				name := fmt.Sprintf("skill-%d", n)
@@ -134,9 +136,9 @@ func TestSkillsComeBack(t *testing.T) {
 				p.launch("skills/"+name+"\\n", len(body))
 			}
 			id := fmt.Sprint("read-", n)
-			list = append(list, msg{role: events.RoleAssistant, calls: []call{{id, "Read", fmt.Sprintf(`{"file_path":"/src/%d.go"}`, n%17)}}},
-				msg{role: events.RoleTool, results: []result{{id: id, tool: "Read", text: strings.Repeat("x := compute(y) // a line\n", rapid.IntRange(1, int(window)/100).Draw(t, "lines"))}}},
-				msg{role: events.RoleAssistant, text: "Answer. " + text})
+			list = append(list, msg{role: dialect.RoleAssistant, calls: []call{{id, "Read", fmt.Sprintf(`{"file_path":"/src/%d.go"}`, n%17)}}},
+				msg{role: dialect.RoleTool, results: []result{{id: id, tool: "Read", text: strings.Repeat("x := compute(y) // a line\n", rapid.IntRange(1, int(window)/100).Draw(t, "lines"))}}},
+				msg{role: dialect.RoleAssistant, text: "Answer. " + text})
 			p.publishTurn(object{"format": f, "model": model, "messages": messages(f, list...)})
 		}
 		checks, missing, generations = checks+p.checks, missing+p.missing, generations+p.generations
@@ -160,7 +162,7 @@ func playSkills(t *testing.T, s transcript.Session, window int64) *skillPlayer {
 	p := &skillPlayer{agent: newAgent(t, defaultConfig(t)), t: t, format: s.Format}
 	for _, recorded := range s.Turns {
 		turn := object{}
-		if err := events.Unmarshal(recorded.Payload, &turn); err != nil {
+		if err := codec.Unmarshal(recorded.Payload, &turn); err != nil {
 			t.Fatal(err)
 		}
 		delete(turn, "usage")

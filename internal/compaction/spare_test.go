@@ -13,6 +13,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/figures"
 )
@@ -36,7 +38,7 @@ type keeping struct {
 	lines         int // of each summary
 	missing, kept int64
 	swaps         int
-	lastView      []events.Raw
+	lastView      []codec.Raw
 	rows          map[string]compaction.Row
 }
 
@@ -48,10 +50,10 @@ func (k *keeping) work(i, size int, names ...string) {
 func naming(i, size int, names ...string) object {
 	id := fmt.Sprintf("c%d", i)
 	turn := object{"messages": messages(events.Anthropic,
-		msg{role: events.RoleUser, text: strings.Repeat("go on ", size)},
-		msg{role: events.RoleAssistant, text: "I look.", calls: []call{{id: id, tool: "bash", args: fmt.Sprintf(`{"command":"grep %s"}`, strings.Join(names, " "))}}},
-		msg{role: events.RoleTool, results: []result{{id: id, tool: "bash", text: "nothing"}}},
-		msg{role: events.RoleAssistant, text: "Nothing."})}
+		msg{role: dialect.RoleUser, text: strings.Repeat("go on ", size)},
+		msg{role: dialect.RoleAssistant, text: "I look.", calls: []call{{id: id, tool: "bash", args: fmt.Sprintf(`{"command":"grep %s"}`, strings.Join(names, " "))}}},
+		msg{role: dialect.RoleTool, results: []result{{id: id, tool: "bash", text: "nothing"}}},
+		msg{role: dialect.RoleAssistant, text: "Nothing."})}
 	if i == 0 {
 		turn["model"] = object{"provider": "anthropic", "context_window": 20_000, "max_output_tokens": 2_000}
 	}
@@ -94,7 +96,7 @@ func (k *keeping) swap(b *events.Compacted, v *render.View) {
 	}
 	k.swaps++
 	edit := &b.Edits[i]
-	at := slices.IndexFunc(view, func(raw events.Raw) bool { return strings.Contains(string(raw), events.SummaryOpen) })
+	at := slices.IndexFunc(view, func(raw codec.Raw) bool { return strings.Contains(string(raw), events.SummaryOpen) })
 	m, err := events.Anthropic.ReadAll(view[at : at+1])
 	if err != nil {
 		k.t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/strict"
@@ -35,7 +37,7 @@ func TestStrictProvider(t *testing.T) {
 		}
 		for _, m := range script {
 			for _, raw := range messages(g.format, m) {
-				c.next(m.role == events.RoleAssistant, bytes.ReplaceAll(raw, []byte(half), []byte(`\ufffd`)))
+				c.next(m.role == dialect.RoleAssistant, bytes.ReplaceAll(raw, []byte(half), []byte(`\ufffd`)))
 			}
 		}
 	})
@@ -95,12 +97,12 @@ type caller struct {
 	provider, model string
 	system, tools   string
 
-	pending []events.Raw // since the last answer
-	base    []events.Raw // the history of the last outcome it applied
-	from    int64        // turns that base contains
-	gen     int64        // of base
-	bound   bool         // its model's thinking is
-	since   int64        // turns up to this one lost their thinking with a new prompt
+	pending []codec.Raw // since the last answer
+	base    []codec.Raw // the history of the last outcome it applied
+	from    int64       // turns that base contains
+	gen     int64       // of base
+	bound   bool        // its model's thinking is
+	since   int64       // turns up to this one lost their thinking with a new prompt
 	turns   []calledTurn
 	inbox   []outcome
 	notify  map[string]any // settings of the next turn
@@ -110,7 +112,7 @@ type caller struct {
 }
 
 type calledTurn struct {
-	messages   []events.Raw
+	messages   []codec.Raw
 	generation int64
 }
 
@@ -145,14 +147,14 @@ func (a *caller) configure() {
 		a.since = int64(len(a.turns))
 	}
 	a.notify = object{
-		"format": a.format, "system": a.system, "tools": events.Raw(a.tools),
+		"format": a.format, "system": a.system, "tools": codec.Raw(a.tools),
 		"model": object{"provider": a.provider, "name": a.model, "context_window": a.window, "max_output_tokens": a.window / 5},
 	}
 }
 
 // next takes the next message of a conversation. For that of an assistant the provider is
 // called with all before it.
-func (a *caller) next(answer bool, raw events.Raw) {
+func (a *caller) next(answer bool, raw codec.Raw) {
 	if !answer {
 		a.pending = append(a.pending, raw)
 		return
@@ -183,7 +185,7 @@ func (a *caller) next(answer bool, raw events.Raw) {
 
 // answered is a message with results for the calls before it that were interrupted, as an agent
 // adds them before its provider refuses them.
-func (a *caller) answered(raw events.Raw) events.Raw {
+func (a *caller) answered(raw codec.Raw) codec.Raw {
 	var m struct {
 		Role    string
 		Content []struct {
@@ -191,7 +193,7 @@ func (a *caller) answered(raw events.Raw) events.Raw {
 			ToolUseID string `json:"tool_use_id"`
 		}
 	}
-	var in struct{ Content []events.Raw }
+	var in struct{ Content []codec.Raw }
 	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(raw, &in) != nil {
 		a.t.Fatal("a message is not as it was recorded")
 	}
@@ -206,7 +208,7 @@ func (a *caller) answered(raw events.Raw) events.Raw {
 	if m.Role == "assistant" || len(a.open) == 0 {
 		return raw
 	}
-	var results []events.Raw
+	var results []codec.Raw
 	for _, id := range a.open {
 		results = append(results, raws(object{"type": "tool_result", "tool_use_id": id, "content": "Interrupted."})...)
 	}
@@ -219,7 +221,7 @@ func (a *caller) thinks() bool { return a.provider != "openai" && a.provider != 
 
 // thought makes the thinking of a recorded answer that of the call, and adds some to an answer
 // without any.
-func (a *caller) thought(c strict.Call, raw events.Raw) events.Raw {
+func (a *caller) thought(c strict.Call, raw codec.Raw) codec.Raw {
 	think := func() json.RawMessage {
 		if a.odds(20, "redacted") {
 			return strict.Redacted(c)
@@ -230,7 +232,7 @@ func (a *caller) thought(c strict.Call, raw events.Raw) events.Raw {
 		return withMember(a.t, raw, "reasoning_details", "["+string(think())+"]")
 	}
 	var m struct {
-		Content events.Raw `json:"content"`
+		Content codec.Raw `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
 		a.t.Fatal(err)
@@ -264,7 +266,7 @@ func isThinking(raw json.RawMessage) bool {
 }
 
 // withMember adds a member to a message, "" takes it away.
-func withMember(t fataler, raw events.Raw, name, value string) events.Raw {
+func withMember(t fataler, raw codec.Raw, name, value string) codec.Raw {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &m); err != nil {
 		t.Fatal(err)
@@ -281,12 +283,12 @@ func withMember(t fataler, raw events.Raw, name, value string) events.Raw {
 
 // history is what the agent holds, by the rule of docs/format/wire.md: turns that were made
 // under an older generation, or before the prompt changed, lose their thinking.
-func (a *caller) history() []events.Raw {
-	strip := func(in []events.Raw, yes bool) []events.Raw {
+func (a *caller) history() []codec.Raw {
+	strip := func(in []codec.Raw, yes bool) []codec.Raw {
 		if !yes {
 			return in
 		}
-		out := make([]events.Raw, 0, len(in))
+		out := make([]codec.Raw, 0, len(in))
 		for _, raw := range in {
 			if m := a.withoutThinking(raw); m != nil {
 				out = append(out, m)
@@ -302,7 +304,7 @@ func (a *caller) history() []events.Raw {
 	return out
 }
 
-func (a *caller) withoutThinking(raw events.Raw) events.Raw {
+func (a *caller) withoutThinking(raw codec.Raw) codec.Raw {
 	if bytes.Contains(raw, []byte("reasoning_details")) {
 		return withMember(a.t, raw, "reasoning_details", "")
 	}

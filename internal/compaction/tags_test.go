@@ -11,6 +11,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/reference"
 	"compactd/internal/testkit/tags"
@@ -30,7 +32,7 @@ func TestAdoptTaggedHistory(t *testing.T) {
 		object{"id": "m6", "role": "assistant", "content": "Done.", "condenseParent": ""},
 		object{"id": "m7", "role": "user", "content": "Thanks."},
 	)
-	adopt := func(messages []events.Raw) *agent {
+	adopt := func(messages []codec.Raw) *agent {
 		a := newAgent(t, configOf(t, withoutSummaries()))
 		a.publish(object{"turn": 1, "replaces_from": 1, "format": "neurolink", "messages": messages})
 		return a
@@ -39,7 +41,7 @@ func TestAdoptTaggedHistory(t *testing.T) {
 	if got, want := whole.ledger.Budget(), effective.ledger.Budget(); got != want {
 		t.Errorf("budget %+v, want %+v", got, want)
 	}
-	rendered := func(a *agent) []events.Raw {
+	rendered := func(a *agent) []codec.Raw {
 		v := a.ledger.View()
 		out, err := a.render(v)
 		if err != nil {
@@ -48,7 +50,7 @@ func TestAdoptTaggedHistory(t *testing.T) {
 		return out
 	}
 	got := rendered(whole)
-	if d := cmp.Diff(contents(t, rendered(effective)), contents(t, got), cmpopts.IgnoreFields(events.Part{}, "Source")); d != "" {
+	if d := cmp.Diff(contents(t, rendered(effective)), contents(t, got), cmpopts.IgnoreFields(dialect.Part{}, "Source")); d != "" {
 		t.Error(d)
 	}
 	if bad := validate.Messages(events.NeuroLink, got); len(bad) > 0 {
@@ -61,12 +63,12 @@ func TestAdoptTaggedHistory(t *testing.T) {
 }
 
 // contents are the texts and calls of messages, without their ids.
-func contents(t *testing.T, messages []events.Raw) [][]events.Part {
+func contents(t *testing.T, messages []codec.Raw) [][]dialect.Part {
 	msgs, err := events.NeuroLink.ReadAll(messages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out [][]events.Part
+	var out [][]dialect.Part
 	for _, m := range msgs {
 		out = append(out, m.Parts)
 	}
@@ -131,7 +133,7 @@ func TestMarkedSummary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at0 := slices.IndexFunc(history, func(m events.Raw) bool { return strings.Contains(string(m), "<condensed-summary>") })
+		at0 := slices.IndexFunc(history, func(m codec.Raw) bool { return strings.Contains(string(m), "<condensed-summary>") })
 		if at0 < 0 || len(history) >= len(before) {
 			t.Fatalf("%s: %d messages of %d, no summary in\n%s", c.format, len(history), len(before), lines(history))
 		}
@@ -192,7 +194,7 @@ func TestMarkedSummary(t *testing.T) {
 }
 
 // summarizeTalk publishes a talk until a summary is in view, and returns all that was published.
-func (a *agent) summarizeTalk(f events.Format) (published []events.Raw) {
+func (a *agent) summarizeTalk(f events.Format) (published []codec.Raw) {
 	add := func(turn object, list ...msg) []compaction.Outcome {
 		ms := messages(f, list...)
 		published = append(published, ms...)

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // A timeline has one scale: each turn has the input of the budget that it was decided on, corrected by the
@@ -74,9 +75,9 @@ func TestSpentOnInput(t *testing.T) {
 		a.publish(turn)
 		first = a.ledger.Describe(a.config).Cost.Input
 		a.now += pause
-		a.publish(object{"messages": messages(events.Anthropic, msg{role: events.RoleUser, text: strings.Repeat("and then? ", 50)})})
+		a.publish(object{"messages": messages(events.Anthropic, msg{role: dialect.RoleUser, text: strings.Repeat("and then? ", 50)})})
 		all = a.ledger.Budget().EstimatedInput
-		a.publish(object{"messages": messages(events.Anthropic, msg{role: events.RoleAssistant, text: "Then it is done."})})
+		a.publish(object{"messages": messages(events.Anthropic, msg{role: dialect.RoleAssistant, text: "Then it is done."})})
 		return first, a.ledger.Describe(a.config).Cost.Input - first, first / write, all
 	}
 	const model = "claude-sonnet-4-20250514"

@@ -13,6 +13,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 )
 
@@ -57,8 +59,8 @@ func TestTrim(t *testing.T) {
 }
 
 // inOrder checks that what was rendered is made of what was sent, in its order.
-func inOrder(t *rapid.T, a *agent, f events.Format, raw []events.Raw) {
-	var sent []events.Part
+func inOrder(t *rapid.T, a *agent, f events.Format, raw []codec.Raw) {
+	var sent []dialect.Part
 	for seq := measure.Seq(1); seq <= a.seq; seq++ {
 		for _, m := range a.texts[seq] {
 			sent = append(sent, m.Parts...)
@@ -70,10 +72,10 @@ func inOrder(t *rapid.T, a *agent, f events.Format, raw []events.Raw) {
 	}
 	for _, m := range msgs {
 		for _, p := range m.Parts {
-			if p.Kind == events.PartText && strings.HasPrefix(p.Text, measure.TruncateText) {
+			if p.Kind == dialect.PartText && strings.HasPrefix(p.Text, measure.TruncateText) {
 				continue
 			}
-			at := slices.IndexFunc(sent, func(s events.Part) bool { return comesFrom(p, s) })
+			at := slices.IndexFunc(sent, func(s dialect.Part) bool { return comesFrom(p, s) })
 			if at < 0 || !utf8.ValidString(p.Text) {
 				t.Fatalf("%q comes from nothing that follows in\n%s", p.Text, lines(raw))
 			}
@@ -83,11 +85,11 @@ func inOrder(t *rapid.T, a *agent, f events.Format, raw []events.Raw) {
 }
 
 // comesFrom reports whether a rendered part is what an edit leaves of a part.
-func comesFrom(p, sent events.Part) bool {
-	if p.Text == measure.MediaText && p.Kind == events.PartText && sent.Kind == events.PartImage {
+func comesFrom(p, sent dialect.Part) bool {
+	if p.Text == measure.MediaText && p.Kind == dialect.PartText && sent.Kind == dialect.PartImage {
 		return true
 	}
-	if sent.Hosted.Kind > 0 && p.Kind == events.PartText && strings.HasPrefix(p.Text, measure.ClearText) {
+	if sent.Hosted.Kind > 0 && p.Kind == dialect.PartText && strings.HasPrefix(p.Text, measure.ClearText) {
 		return true
 	}
 	if p.Kind != sent.Kind || p.CallID != sent.CallID || p.Images != sent.Images || !bytes.Equal(p.Args, sent.Args) {
@@ -96,14 +98,14 @@ func comesFrom(p, sent events.Part) bool {
 	if head, _, ok := strings.Cut(p.Text, "...\n[Content cut to fit"); ok {
 		return strings.HasPrefix(sent.Text, head)
 	}
-	if head, ok := strings.CutSuffix(p.Text, "..."); ok && events.Units(p.Text) < measure.NoticeFrom && p.Kind == sent.Kind {
+	if head, ok := strings.CutSuffix(p.Text, "..."); ok && codec.Units(p.Text) < measure.NoticeFrom && p.Kind == sent.Kind {
 		return strings.HasPrefix(sent.Text, head)
 	}
 	if at := limited.FindStringIndex(p.Text); at != nil {
 		kept, end := p.Text[:at[0]], strings.TrimLeft(p.Text[at[1]:], "\n")
 		return strings.HasPrefix(sent.Text, kept) && strings.HasSuffix(sent.Text, end) || end == "" && hasLines(sent.Text, kept)
 	}
-	return p.Text == sent.Text || p.Kind == events.PartResult && strings.HasPrefix(p.Text, "[")
+	return p.Text == sent.Text || p.Kind == dialect.PartResult && strings.HasPrefix(p.Text, "[")
 }
 
 // hasLines reports whether a text has the lines of another one that has marks where some are left out.

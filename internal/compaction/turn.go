@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/events/idents"
 )
@@ -26,9 +27,9 @@ type Turn struct {
 	format   events.Format // of its messages
 	system   *measure.Size // nil = unchanged
 	tools    *measure.Size // nil = unchanged
-	override events.Raw    // nil = unchanged
+	override codec.Raw     // nil = unchanged
 
-	systemKey, toolsKey measure.Key // of system and tools
+	systemKey, toolsKey dialect.Key // of system and tools
 	marks               marks       // of these
 
 	entries      []measure.Entry
@@ -79,7 +80,7 @@ const (
 
 // namesIn returns the identifiers in words and calls of an agent, if a summary is under way or waits. Without
 // turns the ledger may not be the session's, so they are always returned.
-func namesIn(out []idents.Key, l *Ledger, msgs []events.Message) []idents.Key {
+func namesIn(out []idents.Key, l *Ledger, msgs []dialect.Message) []idents.Key {
 	if l.job == nil && l.prepared == nil && l.LastTurn() > 0 {
 		return out
 	}
@@ -97,20 +98,20 @@ func namesIn(out []idents.Key, l *Ledger, msgs []events.Message) []idents.Key {
 }
 
 // namingText is the text of a part in which an agent uses identifiers.
-func namingText(m *events.Message, p *events.Part) string {
+func namingText(m *dialect.Message, p *dialect.Part) string {
 	text := ""
 	switch {
-	case m.Role != events.RoleAssistant:
-	case p.Kind == events.PartCall:
+	case m.Role != dialect.RoleAssistant:
+	case p.Kind == dialect.PartCall:
 		text = string(p.Args[:min(len(p.Args), maxNamed)])
-	case p.Kind == events.PartText:
+	case p.Kind == dialect.PartText:
 		text = p.Content()
 	}
 	return text[:min(len(text), maxNamed)]
 }
 
 // pins are the patterns of the policy in force for a turn: its own, else its session's.
-func (c *Config) pins(l *Ledger, override events.Raw) measure.Patterns {
+func (c *Config) pins(l *Ledger, override codec.Raw) measure.Patterns {
 	if override == nil || bytes.Equal(override, l.override) {
 		if override = l.override; l.cache.config == c {
 			return l.cache.policy.Pins
@@ -137,7 +138,7 @@ func (t *Turn) clone() *Turn {
 }
 
 // mostEntries bounds the entries of messages.
-func mostEntries(msgs []events.Message) (n int) {
+func mostEntries(msgs []dialect.Message) (n int) {
 	for i := range msgs {
 		n += max(1, len(msgs[i].Parts))
 	}
@@ -147,7 +148,7 @@ func mostEntries(msgs []events.Message) (n int) {
 // identity compares two turns of one number: equal turns are one turn, sent twice.
 type identity struct {
 	digest   events.Digest // of the messages
-	settings measure.Key   // of all other fields
+	settings dialect.Key   // of all other fields
 }
 
 // identityOf returns the identity of the taken or parked turn with this number; zero if there is none.
@@ -246,7 +247,7 @@ const (
 // returns. The lists are never changed once made: forks share them.
 type lineages struct {
 	Retracted  []Retracted   `json:"retracted,omitzero"` // the oldest first
-	Branches   []measure.Key `json:"branches,omitzero"`  // of their ids, the oldest first
+	Branches   []dialect.Key `json:"branches,omitzero"`  // of their ids, the oldest first
 	BranchedAt measure.Seq   `json:"branched_at,omitzero"`
 }
 
@@ -307,9 +308,9 @@ func (l *Ledger) Branched() measure.Seq { return l.lineages.BranchedAt }
 
 // AwaitedAfter lists the calls without a result at the end of a turn, by the keys of their ids, 0 for a call
 // without an id. A call is no longer awaited once anything but a result follows it.
-func (l *Ledger) AwaitedAfter(turn int64) (open []measure.Key) {
+func (l *Ledger) AwaitedAfter(turn int64) (open []dialect.Key) {
 	end := l.entries.search(events.Position{Turn: turn + 1})
-	answered, calls := map[measure.Key]int{}, false
+	answered, calls := map[dialect.Key]int{}, false
 	for i := end - 1; i >= max(0, end-maxLookback); i-- {
 		switch e := l.entries.at(i); {
 		case e.Kind == measure.KindCall:

@@ -8,17 +8,18 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // A13: who writes a summary and how much stays out of it are fields of the policy, of the
 // file, a tenant, a session and one call: the job of a compaction by hand contains what the
 // nearest of them sets.
 func TestWriterByPolicy(t *testing.T) {
-	file, err := policy.Default().With(events.Raw(`{"summarize":{"provider":"openai","model":"gpt-5","keep":0.5}}`))
+	file, err := policy.Default().With(codec.Raw(`{"summarize":{"provider":"openai","model":"gpt-5","keep":0.5}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tenant, err := file.With(events.Raw(`{"summarize":{"model":"gpt-5-mini"}}`))
+	tenant, err := file.With(codec.Raw(`{"summarize":{"model":"gpt-5-mini"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func Start(chain []Link, i int) int {
 
 // DigestOf is the digest of a list of messages. They are JSON without half surrogates, as [DecodeTurn]
 // returns them. Messages that the dialect cannot read also have a digest, which no turn has.
-func (f Format) DigestOf(messages []Raw) Digest {
+func (f Format) DigestOf(messages []codec.Raw) Digest {
 	var d Decoder
 	d.turn.Dialect = f
 	d.messages(d.walk(codec.WriteArray(messages)))
@@ -140,7 +140,7 @@ func object[T any](e *envelope, name string, in *T) ([]codec.Member, bool) {
 }
 
 // tooLarge notes an object that is larger than a turn.
-func (e *envelope) tooLarge(name string, v Raw) bool {
+func (e *envelope) tooLarge(name string, v codec.Raw) bool {
 	if len(v) <= MaxTurnBytes {
 		return false
 	}
@@ -148,7 +148,7 @@ func (e *envelope) tooLarge(name string, v Raw) bool {
 	return true
 }
 
-func (e *envelope) digestOf(parent, name string, v Raw) Digest {
+func (e *envelope) digestOf(parent, name string, v codec.Raw) Digest {
 	d, err := ParseDigest(e.textOf(parent, name, v))
 	if err != nil {
 		e.problems.add(CodeBadType, fmt.Sprint(parent, name), "%v", err)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"compactd/internal/events/codec"
 )
 
 // The chain of a session is that of the vectors, which clients are tested with.
@@ -25,9 +27,9 @@ func TestChainVectors(t *testing.T) {
 	for _, v := range vectors {
 		var whole Digest
 		for i, turn := range v.Turns {
-			raws := make([]Raw, len(turn))
+			raws := make([]codec.Raw, len(turn))
 			for j := range turn {
-				raws[j] = Raw(turn[j])
+				raws[j] = codec.Raw(turn[j])
 			}
 			whole = whole.With(v.Format.DigestOf(raws), len(raws))
 			if whole.String() != v.Chain[i] {

@@ -43,11 +43,11 @@ type NextCall struct {
 	Format Format `json:"format,omitzero"`
 	// Messages and Tokens are the additions: messages are measured like those of a turn, tokens are the
 	// caller's own count.
-	Messages []Raw `json:"messages,omitzero"`
-	Tokens   int64 `json:"tokens,omitzero"`
+	Messages []codec.Raw `json:"messages,omitzero"`
+	Tokens   int64       `json:"tokens,omitzero"`
 	// System and Tools replace the session's.
-	System Raw `json:"system,omitzero"`
-	Tools  Raw `json:"tools,omitzero"`
+	System codec.Raw `json:"system,omitzero"`
+	Tools  codec.Raw `json:"tools,omitzero"`
 }
 
 // RequestedModel is the model of the call.
@@ -114,7 +114,7 @@ func (e *envelope) nextCall(c *NextCall) {
 }
 
 // listAt reads an array of at most most values.
-func listAt[T any](e *envelope, name string, at *[]T, most int, read func(name string, raw Raw) T) {
+func listAt[T any](e *envelope, name string, at *[]T, most int, read func(name string, raw codec.Raw) T) {
 	v, ok := e.take(name)
 	if !ok {
 		return
@@ -132,7 +132,7 @@ func listAt[T any](e *envelope, name string, at *[]T, most int, read func(name s
 	}
 }
 
-func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
+func (e *envelope) attachment(name string, raw codec.Raw) (out Attachment) {
 	ms, err := codec.ReadObject(raw)
 	if err != nil {
 		e.problems.add(CodeBadType, name, "must hold objects")
@@ -168,7 +168,7 @@ type AttachRequest struct {
 	// Attachments are the files.
 	Attachments []AttachedFile `json:"attachments"`
 	// Policy has fields of the policy for this request alone.
-	Policy Raw `json:"policy,omitzero"`
+	Policy codec.Raw `json:"policy,omitzero"`
 	// Focus is content that summaries of files must keep.
 	Focus string `json:"focus,omitzero"`
 	// SummaryMS is the longest wait for models, in milliseconds; nil is [DefaultSummaryWait]. With 0 the
@@ -246,7 +246,7 @@ func (r *AttachRequest) read(env *envelope) {
 	env.countedAt("summary_ms", &r.SummaryMS, 0, MaxSummaryWait.Milliseconds())
 }
 
-func (e *envelope) attachedFile(name string, raw Raw) (out AttachedFile) {
+func (e *envelope) attachedFile(name string, raw codec.Raw) (out AttachedFile) {
 	ms, err := codec.ReadObject(raw)
 	if err != nil {
 		e.problems.add(CodeBadType, name, "must hold objects")

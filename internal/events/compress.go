@@ -12,9 +12,9 @@ const SessionHeader = "X-Headroom-Session-Id"
 
 // CompressRequest is a history that a gateway is about to send to a model.
 type CompressRequest struct {
-	V        int    `json:"v,omitzero"`
-	Model    string `json:"model,omitzero"` // its name, perhaps as PROVIDER/NAME
-	Messages []Raw  `json:"messages"`       // the whole history
+	V        int         `json:"v,omitzero"`
+	Model    string      `json:"model,omitzero"` // its name, perhaps as PROVIDER/NAME
+	Messages []codec.Raw `json:"messages"`       // the whole history
 	// TokenBudget overrides the window of the model, in tokens; 0 is its own.
 	TokenBudget int64          `json:"token_budget,omitzero"`
 	Config      CompressConfig `json:"config,omitzero"`
@@ -39,7 +39,7 @@ const ModeRetrieve = "ccr"
 // call that waits for it goes on.
 type CompressResponse struct {
 	V            int           `json:"v"`
-	Messages     []Raw         `json:"messages"`
+	Messages     []codec.Raw   `json:"messages"`
 	TokensBefore int64         `json:"tokens_before"` // estimates
 	TokensAfter  int64         `json:"tokens_after"`
 	TokensSaved  int64         `json:"tokens_saved"`
@@ -58,10 +58,10 @@ type CompressResponse struct {
 
 // UsageRequest is a provider's count for a call with a history of a [CompressResponse].
 type UsageRequest struct {
-	V       int    `json:"v,omitzero"`
-	Session string `json:"session"`
-	View    string `json:"view"`
-	Usage   Raw    `json:"usage"` // in its provider's shape
+	V       int       `json:"v,omitzero"`
+	Session string    `json:"session"`
+	View    string    `json:"view"`
+	Usage   codec.Raw `json:"usage"` // in its provider's shape
 }
 
 // UsageResponse states that usage is kept for the next request of the session.
@@ -116,7 +116,7 @@ func (r *UsageRequest) read(env *envelope) {
 }
 
 // messages reads the required list of messages of a history. Without a payload an absent list is empty.
-func (e *envelope) messages(at *[]Raw) {
+func (e *envelope) messages(at *[]codec.Raw) {
 	m, ok := e.take("messages")
 	var err error
 	switch {
@@ -140,7 +140,7 @@ func (e *envelope) messages(at *[]Raw) {
 
 // FormatOf is the dialect of messages: of the first that is recognised, else fallback, else OpenAI's chat
 // completions, to which gateways convert.
-func FormatOf(messages []Raw, fallback Format) Format {
+func FormatOf(messages []codec.Raw, fallback Format) Format {
 	for _, m := range messages {
 		if k := OpenAI.kinOf(m); k != nil && k.advice == "" && k.format.Known() {
 			return k.format

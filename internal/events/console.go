@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // AnyTenant stands for all tenants in a request of an operator.
@@ -292,16 +295,16 @@ const (
 
 // Change is one message before and after a compaction, with at most 16 KiB of the texts of its parts.
 type Change struct {
-	Action       Action `json:"action"`
-	Op           Op     `json:"op,omitzero"`   // the edit, if known
-	Turn         int64  `json:"turn,omitzero"` // 0 for a message of compactd
-	Index        int64  `json:"index"`
-	Role         Role   `json:"role"`
-	TokensBefore int64  `json:"tokens_before,omitzero"`
-	TokensAfter  int64  `json:"tokens_after,omitzero"`
-	Before       string `json:"before,omitzero"` // of a message that was kept too
-	After        string `json:"after,omitzero"`
-	Cut          bool   `json:"cut,omitzero"` // a text is longer than this
+	Action       Action       `json:"action"`
+	Op           Op           `json:"op,omitzero"`   // the edit, if known
+	Turn         int64        `json:"turn,omitzero"` // 0 for a message of compactd
+	Index        int64        `json:"index"`
+	Role         dialect.Role `json:"role"`
+	TokensBefore int64        `json:"tokens_before,omitzero"`
+	TokensAfter  int64        `json:"tokens_after,omitzero"`
+	Before       string       `json:"before,omitzero"` // of a message that was kept too
+	After        string       `json:"after,omitzero"`
+	Cut          bool         `json:"cut,omitzero"` // a text is longer than this
 }
 
 // XrayResponse has the estimated contents of a window. Its request is a [ContextRequest] without a page.
@@ -365,8 +368,8 @@ type Violation struct {
 type PreviewRequest struct {
 	About
 	// Focus and Policy are those of the session.compact.
-	Focus  string `json:"focus,omitzero"`
-	Policy Raw    `json:"policy,omitzero"`
+	Focus  string    `json:"focus,omitzero"`
+	Policy codec.Raw `json:"policy,omitzero"`
 }
 
 func (r *PreviewRequest) read(env *envelope) {
@@ -390,7 +393,7 @@ func (r *WhatIfRequest) read(env *envelope) {
 	env.only("v", "tenant", "session", "set")
 	env.aboutAt(&r.About)
 	v, ok := env.take("set")
-	if ok && Unmarshal(v, &r.Set) != nil || len(r.Set) > MaxWhatIf {
+	if ok && codec.Unmarshal(v, &r.Set) != nil || len(r.Set) > MaxWhatIf {
 		env.problems.add(CodeBadType, "set", "is not a list of at most %d lists such as [\"target=0.5\"]", MaxWhatIf)
 	}
 }
@@ -400,7 +403,7 @@ type WhatIfResponse struct {
 	V int `json:"v"`
 	// Policies are the figures of each, as in worker replay --json, with its set; the recorded ones come
 	// first.
-	Policies []Raw `json:"policies"`
+	Policies []codec.Raw `json:"policies"`
 }
 
 // PreviewResponse is the result that a session.compact would have now. Nothing is changed.

@@ -24,13 +24,13 @@ func digestOf(canonical []byte) Digest {
 type Scanned struct {
 	Turn            // without Messages
 	Dialect  Format // of the messages
-	Contents []Message
+	Contents []dialect.Message
 	Digest   Digest // of the messages
 	// Settings is the identity of the turn's other content: the model, the policy, the system prompt, the
 	// tools, and the turn that it replaces.
-	Settings Key
+	Settings dialect.Key
 	// SystemKey and ToolsKey are the identities of system prompt and tools, 0 for none; see [SettingKey].
-	SystemKey, ToolsKey Key
+	SystemKey, ToolsKey dialect.Key
 	// Fault is the reason to refuse the turn, unless it was taken before: see [Format.Complete] and
 	// [MaxTurnMessages].
 	Fault error
@@ -51,7 +51,7 @@ type Decoder struct {
 	turn     Scanned
 	usage    Usage
 	others   []codec.Member // of the envelope that have no meaning here
-	msgs     []Message
+	msgs     []dialect.Message
 	settings []byte // input of its key
 	models   map[string]*knownModel
 }
@@ -59,7 +59,7 @@ type Decoder struct {
 // knownModel is a model named by turns: agents have few, and seldom change them.
 type knownModel struct {
 	Model
-	settings Key // of a turn that sets nothing but this model
+	settings dialect.Key // of a turn that sets nothing but this model
 }
 
 // Turn decodes the payload of a session.turn. session is the dialect of its session, "" for one that has none
@@ -84,7 +84,7 @@ func (d *Decoder) Turn(data []byte, session Format) (*Scanned, error) {
 }
 
 // walk returns the reader, at a value to be scanned.
-func (d *Decoder) walk(raw Raw) *dialect.Reader {
+func (d *Decoder) walk(raw codec.Raw) *dialect.Reader {
 	d.scan.Reset()
 	d.reader = dialect.Reader{Walker: d.scan.Walk(raw), Into: &d.lists}
 	return &d.reader
@@ -92,11 +92,11 @@ func (d *Decoder) walk(raw Raw) *dialect.Reader {
 
 // turnFields are the fields of a turn except its messages, nil if absent.
 type turnFields struct {
-	v, id, turn, generation, replaces, model, format, system, tools, policy, usage, expect, fork Raw
+	v, id, turn, generation, replaces, model, format, system, tools, policy, usage, expect, fork codec.Raw
 }
 
 // of is the field of a name, nil for an unknown name.
-func (f *turnFields) of(name []byte) *Raw {
+func (f *turnFields) of(name []byte) *codec.Raw {
 	switch string(name) {
 	case "v":
 		return &f.v
@@ -159,7 +159,7 @@ func (d *Decoder) onePass(data []byte, session Format) bool {
 func (d *Decoder) fill(f *turnFields, session Format) bool {
 	t, env := &d.turn, envelope{fields: d.others}
 	env.check()
-	number := func(name string, v Raw, low int64) int64 {
+	number := func(name string, v codec.Raw, low int64) int64 {
 		if !codec.IsSet(v) {
 			return 0
 		}
@@ -184,8 +184,8 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 	known := d.modelOf(f.model)
 	t.Model, t.Format = known.model(), formatOf(f.format)
 	for _, x := range []struct {
-		from  Raw
-		to    *Raw
+		from  codec.Raw
+		to    *codec.Raw
 		kinds string
 	}{{f.system, &t.System, `"[`}, {f.tools, &t.Tools, `[`}, {f.policy, &t.Policy, `{`}} {
 		if !codec.IsSet(x.from) {
@@ -218,7 +218,7 @@ func (k *knownModel) model() *Model {
 }
 
 // formatOf is the format that a field names, "" if it is unknown.
-func formatOf(v Raw) Format {
+func formatOf(v codec.Raw) Format {
 	if d := dialect.Of(codec.TextBytes(v)); d != nil {
 		return Format(d.Name)
 	}
@@ -232,7 +232,7 @@ const (
 )
 
 // modelOf is the model that a field names, nil if it is not valid.
-func (d *Decoder) modelOf(v Raw) *knownModel {
+func (d *Decoder) modelOf(v codec.Raw) *knownModel {
 	if !codec.IsSet(v) {
 		return nil
 	}
@@ -255,7 +255,7 @@ func (d *Decoder) modelOf(v Raw) *knownModel {
 }
 
 // usageOf reads a usage of Anthropic's shape, which needs no search for others.
-func (d *Decoder) usageOf(v Raw) bool {
+func (d *Decoder) usageOf(v codec.Raw) bool {
 	if !codec.IsSet(v) {
 		return true
 	}
@@ -389,7 +389,7 @@ func appendModel(b []byte, m *Model) []byte {
 }
 
 // canonical is the canonical form of a system prompt, of tools or of a policy, without cache marks.
-func (d *Decoder) canonical(raw Raw) []byte {
+func (d *Decoder) canonical(raw codec.Raw) []byte {
 	d.scan.Reset()
 	d.scan.Write()
 	w := dialect.Reader{Walker: d.scan.Walk(raw)}
@@ -399,7 +399,7 @@ func (d *Decoder) canonical(raw Raw) []byte {
 
 // SettingKey is the identity of a system prompt, of tools or of a policy, 0 for none. They are
 // JSON without half surrogates, as [DecodeTurn] returns it.
-func SettingKey(raw Raw) Key {
+func SettingKey(raw codec.Raw) dialect.Key {
 	if raw == nil {
 		return 0
 	}

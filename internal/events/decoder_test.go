@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/weigh"
 	"compactd/internal/testkit/dialecttest"
 )
@@ -56,7 +57,7 @@ func sameContents(t *testing.T, data []byte, got *Scanned) {
 	}
 }
 
-func samePart(t *testing.T, p, x *Part) {
+func samePart(t *testing.T, p, x *dialect.Part) {
 	t.Helper()
 	if x.Quoted != nil && x.Size != weigh.Text(p.Text) {
 		t.Fatalf("%s: measured as %+v, want %+v", x.Quoted, x.Size, weigh.Text(p.Text))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -95,16 +94,16 @@ func formatNames() string {
 // Read returns the model of one message. Members that the dialect does not define stay
 // in the message's and the parts' Raw. The error is an [*Invalid]. The message
 // holds parts of raw, which must not change afterwards.
-func (f Format) Read(raw Raw) (Message, error) {
+func (f Format) Read(raw codec.Raw) (dialect.Message, error) {
 	if !f.Known() {
-		return Message{}, unknownFormat()
+		return dialect.Message{}, unknownFormat()
 	}
 	if codec.Check(raw) != nil {
-		return Message{}, NewInvalid(CodeBadMessage, "message", dialect.ErrNoMessage.Error())
+		return dialect.Message{}, NewInvalid(CodeBadMessage, "message", dialect.ErrNoMessage.Error())
 	}
 	m, err := f.read(raw)
 	if err != nil {
-		return Message{}, &Invalid{[]Problem{f.problem("message", raw, err)}}
+		return dialect.Message{}, &Invalid{[]Problem{f.problem("message", raw, err)}}
 	}
 	return m, nil
 }
@@ -112,11 +111,11 @@ func (f Format) Read(raw Raw) (Message, error) {
 // ReadAll reads messages in order, each of them JSON as [DecodeTurn] and
 // [Format.Write] return it: unlike Read it does not check that again. Its error is
 // an [*Invalid] that names the first few bad ones, as messages[3].
-func (f Format) ReadAll(raws []Raw) ([]Message, error) {
+func (f Format) ReadAll(raws []codec.Raw) ([]dialect.Message, error) {
 	if !f.Known() {
 		return nil, unknownFormat()
 	}
-	out := make([]Message, len(raws))
+	out := make([]dialect.Message, len(raws))
 	var bad problems
 	for i, raw := range raws {
 		m, err := f.read(raw)
@@ -134,11 +133,11 @@ func (f Format) ReadAll(raws []Raw) ([]Message, error) {
 	return out, nil
 }
 
-func (f Format) read(raw Raw) (Message, error) {
+func (f Format) read(raw codec.Raw) (dialect.Message, error) {
 	r := dialect.Reader{Walker: codec.Walk(raw)}
 	m, err := f.Dialect().Read(&r)
 	if r.End() != nil {
-		m, err = Message{}, dialect.ErrNoMessage
+		m, err = dialect.Message{}, dialect.ErrNoMessage
 	}
 	m.Raw = raw
 	return m, err
@@ -147,7 +146,7 @@ func (f Format) read(raw Raw) (Message, error) {
 // Write returns a message in its dialect: its original bytes if it is not edited, else with content and calls
 // built from its parts, and all other members of its Raw in their order. It fails if the parts do not make a
 // message of the dialect, which is a defect of the caller.
-func (f Format) Write(m Message) (Raw, error) {
+func (f Format) Write(m dialect.Message) (codec.Raw, error) {
 	if m.Raw != nil && !m.Edited {
 		return m.Raw, nil
 	}
@@ -155,7 +154,7 @@ func (f Format) Write(m Message) (Raw, error) {
 }
 
 // Append builds a message from its parts like [Format.Write], and appends it to out.
-func (f Format) Append(out Raw, m *Message) (Raw, error) {
+func (f Format) Append(out codec.Raw, m *dialect.Message) (codec.Raw, error) {
 	if !f.Known() {
 		return nil, unknownFormat()
 	}
@@ -165,15 +164,15 @@ func (f Format) Append(out Raw, m *Message) (Raw, error) {
 // Record returns a message in its recorded form: references replace media above [dialect.LargeMedia], and
 // smaller ones, the largest first, while it has more than most bytes. Its identity and its price stay. See
 // docs/format/wire.md, "Media by hash".
-func (f Format) Record(raw Raw, most int) Raw { return f.Dialect().Record(raw, most) }
+func (f Format) Record(raw codec.Raw, most int) codec.Raw { return f.Dialect().Record(raw, most) }
 
 // Sendable returns a message that a provider accepts: placeholders replace media of which only the hash was
 // kept.
-func (f Format) Sendable(raw Raw) Raw { return f.Dialect().Sendable(raw) }
+func (f Format) Sendable(raw codec.Raw) codec.Raw { return f.Dialect().Sendable(raw) }
 
 // Fold replaces media by references, in the oldest messages first, until the messages have at most most bytes
 // together, if that is possible.
-func (f Format) Fold(messages []Raw, most int) []Raw {
+func (f Format) Fold(messages []codec.Raw, most int) []codec.Raw {
 	size := 0
 	for _, m := range messages {
 		size += len(m) + 1
@@ -181,7 +180,7 @@ func (f Format) Fold(messages []Raw, most int) []Raw {
 	if size <= most {
 		return messages
 	}
-	out := append([]Raw(nil), messages...)
+	out := append([]codec.Raw(nil), messages...)
 	for i, m := range out {
 		if size <= most {
 			break
@@ -192,66 +191,13 @@ func (f Format) Fold(messages []Raw, most int) []Raw {
 	return out
 }
 
-// The model of messages, which package dialect owns.
-type (
-	// Message is one message of any dialect.
-	Message = dialect.Message
-	// Part is the smallest piece of a message that an edit may change.
-	Part = dialect.Part
-	// Role is the author of a message.
-	Role = dialect.Role
-	// Key represents a name where only equality counts; see [dialect.Key].
-	Key = dialect.Key
-)
-
-// Roles of all dialects.
-const (
-	RoleSystem    = dialect.RoleSystem
-	RoleUser      = dialect.RoleUser
-	RoleAssistant = dialect.RoleAssistant
-	RoleTool      = dialect.RoleTool
-)
-
-// The kinds of parts.
-const (
-	PartText     = dialect.PartText
-	PartCall     = dialect.PartCall
-	PartResult   = dialect.PartResult
-	PartThinking = dialect.PartThinking
-	PartImage    = dialect.PartImage
-	PartOther    = dialect.PartOther
-)
-
-// The functions of package codec that callers need to read and write payloads.
-
-// Raw is one JSON value as it came.
-type Raw = codec.Raw
-
-// Marshal is [codec.Marshal].
-func Marshal(v any) ([]byte, error) { return codec.Marshal(v) }
-
-// Unmarshal is [codec.Unmarshal].
-func Unmarshal(data []byte, v any) error { return codec.Unmarshal(data, v) }
-
-// UnmarshalStrict is [codec.UnmarshalStrict].
-func UnmarshalStrict(data []byte, v any) error { return codec.UnmarshalStrict(data, v) }
-
-// Members is [codec.Members].
-func Members(raw Raw) iter.Seq2[string, Raw] { return codec.Members(raw) }
-
-// Text is [codec.Text].
-func Text(raw Raw) (s string, ok bool) { return codec.Text(raw) }
-
-// Units is [codec.Units].
-func Units(s string) int { return codec.Units(s) }
-
 // DisableNulls returns an object in which {"enabled":false} replaces each group that is null, if hasSwitch is
 // true for its path, such as prune.micro; other text stays.
-func DisableNulls(object Raw, hasSwitch func(path string) bool) Raw {
+func DisableNulls(object codec.Raw, hasSwitch func(path string) bool) codec.Raw {
 	return disableNulls("", object, hasSwitch)
 }
 
-func disableNulls(path string, object Raw, hasSwitch func(path string) bool) Raw {
+func disableNulls(path string, object codec.Raw, hasSwitch func(path string) bool) codec.Raw {
 	ms, err := codec.ReadObject(object)
 	if err != nil {
 		return object
@@ -262,7 +208,7 @@ func disableNulls(path string, object Raw, hasSwitch func(path string) bool) Raw
 		case x.Value.Kind() == '{':
 			ms[i].Value = disableNulls(at, x.Value, hasSwitch)
 		case x.Value.Kind() == 'n' && hasSwitch(at):
-			ms[i].Value = Raw(`{"enabled":false}`)
+			ms[i].Value = codec.Raw(`{"enabled":false}`)
 		}
 	}
 	return codec.WriteObject(ms)
@@ -297,16 +243,16 @@ func (f Format) BindsThinking(m Model) bool { return f.Thinking(m) != traits.Fre
 func (f Format) MayBind(m Model) bool { return f.Thinking(m) == traits.MayBind }
 
 // HasPrompt reports whether the user wrote one of the messages, which ends a tool loop.
-func (f Format) HasPrompt(messages []Raw) bool {
-	return slices.ContainsFunc(messages, func(raw Raw) bool {
+func (f Format) HasPrompt(messages []codec.Raw) bool {
+	return slices.ContainsFunc(messages, func(raw codec.Raw) bool {
 		m, err := f.Read(raw)
 		return err == nil && IsPrompt(m)
 	})
 }
 
 // IsPrompt reports whether the user wrote a message.
-func IsPrompt(m Message) bool {
-	return m.Role == RoleUser && !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Kind == PartResult })
+func IsPrompt(m dialect.Message) bool {
+	return m.Role == dialect.RoleUser && !slices.ContainsFunc(m.Parts, func(p dialect.Part) bool { return p.Kind == dialect.PartResult })
 }
 
 // thinks are words of every message that has thinking: types of blocks, and members.
@@ -314,8 +260,8 @@ var thinks = [][]byte{[]byte("thinking"), []byte("reasoning")}
 
 // WithoutThinking returns messages without their model's thinking, as a worker renders them. Messages without
 // any keep their bytes, and a message with nothing else is left out.
-func (f Format) WithoutThinking(messages []Raw) []Raw {
-	out := make([]Raw, 0, len(messages))
+func (f Format) WithoutThinking(messages []codec.Raw) []codec.Raw {
+	out := make([]codec.Raw, 0, len(messages))
 	for _, raw := range messages {
 		if !slices.ContainsFunc(thinks, func(word []byte) bool { return bytes.Contains(raw, word) }) {
 			out = append(out, raw)
@@ -326,7 +272,7 @@ func (f Format) WithoutThinking(messages []Raw) []Raw {
 			out = append(out, raw)
 			continue
 		}
-		m.Parts = slices.DeleteFunc(m.Parts, func(p Part) bool { return isThinking(p) || p.Kind == PartText && p.Blank() })
+		m.Parts = slices.DeleteFunc(m.Parts, func(p dialect.Part) bool { return isThinking(p) || p.Kind == dialect.PartText && p.Blank() })
 		m.Edited = true
 		if len(m.Parts) == 0 {
 			continue
@@ -338,4 +284,4 @@ func (f Format) WithoutThinking(messages []Raw) []Raw {
 	return out
 }
 
-func isThinking(p Part) bool { return p.Kind == PartThinking }
+func isThinking(p dialect.Part) bool { return p.Kind == dialect.PartThinking }

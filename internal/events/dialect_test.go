@@ -15,10 +15,10 @@ import (
 func checkReadProblems(t *testing.T, f Format, cases map[string]error) {
 	t.Helper()
 	for raw, problem := range cases {
-		_, err := f.Read(Raw(raw))
+		_, err := f.Read(codec.Raw(raw))
 		want := problem.Error()
-		if codec.Check(Raw(raw)) == nil {
-			want = f.explain(Raw(raw), problem)
+		if codec.Check(codec.Raw(raw)) == nil {
+			want = f.explain(codec.Raw(raw), problem)
 		}
 		bad, ok := errors.AsType[*Invalid](err)
 		if !ok || len(bad.Problems) != 1 || bad.Problems[0] != (Problem{CodeBadMessage, "message", want}) {
@@ -51,20 +51,20 @@ func TestReadProblems(t *testing.T) {
 
 func TestUnknownFormat(t *testing.T) {
 	for _, f := range []Format{"", "esperanto"} {
-		if _, err := f.Read(Raw(`{}`)); CodeOf(err) != CodeUnknownFormat {
+		if _, err := f.Read(codec.Raw(`{}`)); CodeOf(err) != CodeUnknownFormat {
 			t.Errorf("Read: %v", err)
 		}
 		if _, err := f.ReadAll(nil); CodeOf(err) != CodeUnknownFormat {
 			t.Errorf("ReadAll: %v", err)
 		}
-		if _, err := f.Write(Message{Role: RoleUser}); CodeOf(err) != CodeUnknownFormat {
+		if _, err := f.Write(dialect.Message{Role: dialect.RoleUser}); CodeOf(err) != CodeUnknownFormat {
 			t.Errorf("Write: %v", err)
 		}
 	}
 }
 
 func TestReadAllNamesBadMessages(t *testing.T) {
-	raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"king","content":"secret"}`), Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"user"}`)}
+	raws := []codec.Raw{codec.Raw(`{"role":"user","content":"a"}`), codec.Raw(`{"role":"king","content":"secret"}`), codec.Raw(`{"role":"user","content":"a"}`), codec.Raw(`{"role":"user"}`)}
 	_, err := Anthropic.ReadAll(raws)
 	want := &Invalid{Problems: []Problem{
 		{CodeBadMessage, "messages[1]", "has a role that is none of anthropic (user, assistant)"},
@@ -73,14 +73,14 @@ func TestReadAllNamesBadMessages(t *testing.T) {
 	if d := cmp.Diff(want, err); d != "" {
 		t.Error(d)
 	}
-	_, err = OpenAI.ReadAll(make([]Raw, 100))
+	_, err = OpenAI.ReadAll(make([]codec.Raw, 100))
 	if got := len(codes(err)); got != maxBadMessages {
 		t.Errorf("got %d problems, want %d", got, maxBadMessages)
 	}
 }
 
 func TestReadAllWrite(t *testing.T) {
-	raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(`{ "role" : "assistant", "content" : "b" }`)}
+	raws := []codec.Raw{codec.Raw(`{"role":"user","content":"a"}`), codec.Raw(`{ "role" : "assistant", "content" : "b" }`)}
 	for _, f := range []Format{OpenAI, Anthropic, NeuroLink} {
 		msgs, err := f.ReadAll(raws)
 		if err != nil {
@@ -94,15 +94,15 @@ func TestReadAllWrite(t *testing.T) {
 			t.Errorf("%s: %s", f, d)
 		}
 	}
-	_, err := OpenAI.Write(Message{Role: RoleTool})
+	_, err := OpenAI.Write(dialect.Message{Role: dialect.RoleTool})
 	if err == nil || !strings.HasPrefix(err.Error(), "write openai message: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
 // writeAll writes messages in order.
-func writeAll(f Format, msgs []Message) ([]Raw, error) {
-	out := make([]Raw, len(msgs))
+func writeAll(f Format, msgs []dialect.Message) ([]codec.Raw, error) {
+	out := make([]codec.Raw, len(msgs))
 	for i, m := range msgs {
 		raw, err := f.Write(m)
 		if err != nil {

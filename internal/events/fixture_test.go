@@ -10,6 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 )
 
@@ -110,7 +111,7 @@ func TestOutcomeFixtures(t *testing.T) {
 			t.Errorf("%s: %v", k, err)
 			continue
 		}
-		data, err := Marshal(first)
+		data, err := codec.Marshal(first)
 		if err != nil {
 			t.Errorf("%s: %v", k, err)
 		}
@@ -122,7 +123,7 @@ func TestOutcomeFixtures(t *testing.T) {
 		if d := gocmp.Diff(first, again, gocmp.Transformer("compact", compactRaw)); d != "" {
 			t.Errorf("%s: %s", k, d)
 		}
-		if twice, err := Marshal(again); err != nil || string(twice) != string(data) {
+		if twice, err := codec.Marshal(again); err != nil || string(twice) != string(data) {
 			t.Errorf("%s: written as %s, then as %s, %v", k, data, twice, err)
 		}
 	}
@@ -194,7 +195,7 @@ func TestDecodeOutcomeErrors(t *testing.T) {
 	}
 }
 
-func compactRaw(raw Raw) string {
-	data, _ := Marshal(raw) // valid: it was decoded
+func compactRaw(raw codec.Raw) string {
+	data, _ := codec.Marshal(raw) // valid: it was decoded
 	return string(data)
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // messagesOf are the messages of a body.
-func messagesOf(tb testing.TB, body []byte) []Raw {
+func messagesOf(tb testing.TB, body []byte) []codec.Raw {
 	tb.Helper()
 	var in struct {
-		Messages []Raw `json:"messages"`
+		Messages []codec.Raw `json:"messages"`
 	}
 	if err := codec.Unmarshal(body, &in); err != nil {
 		tb.Fatalf("%v: %.200s", err, body)
@@ -96,7 +96,7 @@ func TestReadSyncKeepsIdentity(t *testing.T) {
 			t.Fatalf("%d bytes, at most %d", len(got), most)
 		}
 		var was, is struct {
-			Messages []Raw `json:"messages"`
+			Messages []codec.Raw `json:"messages"`
 		}
 		if codec.Unmarshal([]byte(whole), &was) != nil || codec.Unmarshal(got, &is) != nil {
 			t.Fatalf("no JSON: %.300s", got)

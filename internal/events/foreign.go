@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // kin is a dialect or a library as the source of messages, with the signs by which it is recognised. A sign
@@ -50,7 +51,7 @@ func (k *kin) describe(f Format) string {
 }
 
 // kinOf returns the source of a message that is not of f, nil if it may be of f.
-func (f Format) kinOf(raw Raw) *kin {
+func (f Format) kinOf(raw codec.Raw) *kin {
 	ms, err := codec.ReadObject(raw)
 	if err != nil {
 		return nil
@@ -67,7 +68,7 @@ func (f Format) kinOf(raw Raw) *kin {
 }
 
 // kinOfBlocks looks for a block of another dialect in a content.
-func (f Format) kinOfBlocks(content Raw) *kin {
+func (f Format) kinOfBlocks(content codec.Raw) *kin {
 	for _, b := range codec.Elements(content) {
 		if k := f.kinOfBlock(b); k != nil {
 			return k
@@ -76,7 +77,7 @@ func (f Format) kinOfBlocks(content Raw) *kin {
 	return nil
 }
 
-func (f Format) kinOfBlock(raw Raw) *kin {
+func (f Format) kinOfBlock(raw codec.Raw) *kin {
 	ms, err := codec.ReadObject(raw)
 	if err != nil || f == Responses && members(ms).objects("input_audio") { // as in chat completions
 		return nil
@@ -91,12 +92,12 @@ func (f Format) kinOfBlock(raw Raw) *kin {
 
 // suspect reports whether a message that was read as one of f may be of another source, which kinOf then
 // decides. It is cheap, and false for nearly all messages.
-func (f Format) suspect(m *Message) bool {
-	return m.Odd || slices.ContainsFunc(m.Parts, func(p Part) bool {
+func (f Format) suspect(m *dialect.Message) bool {
+	return m.Odd || slices.ContainsFunc(m.Parts, func(p dialect.Part) bool {
 		switch p.Kind {
-		case PartCall:
+		case dialect.PartCall:
 			return p.Tool == "" || p.Args == nil
-		case PartImage, PartOther:
+		case dialect.PartImage, dialect.PartOther:
 			return f.kinOfBlock(p.Raw) != nil || f.kinOfBlocks(p.Raw) != nil
 		}
 		return false

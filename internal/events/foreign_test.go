@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/dialecttest"
 )
 
@@ -29,7 +30,7 @@ var recognised = map[string]struct{ what, format string }{
 }
 
 // common reports whether a message is one of all dialects: words of a role.
-func common(raw Raw) bool {
+func common(raw codec.Raw) bool {
 	ms, _ := codec.ReadObject(raw)
 	m := members(ms)
 	if !slices.Contains([]string{"system", "user", "assistant"}, m.text("role")) {
@@ -44,14 +45,14 @@ func common(raw Raw) bool {
 		return true
 	}
 	blocks, err := codec.ReadArray(codec.Lookup(ms, "content"))
-	return err == nil && !slices.ContainsFunc(blocks, func(b Raw) bool {
+	return err == nil && !slices.ContainsFunc(blocks, func(b codec.Raw) bool {
 		block, _ := codec.ReadObject(b)
 		return members(block).text("type") != "text"
 	})
 }
 
 // takes reports whether a message of another dialect is one of f too.
-func (f Format) takes(raw Raw) bool {
+func (f Format) takes(raw codec.Raw) bool {
 	ms, _ := codec.ReadObject(raw)
 	m := members(ms)
 	switch f {
@@ -75,7 +76,7 @@ func TestForeignDialects(t *testing.T) {
 		want := recognised[name]
 		for _, f := range ours {
 			for i, raw := range msgs {
-				_, err := f.ReadNew([]Raw{raw})
+				_, err := f.ReadNew([]codec.Raw{raw})
 				switch taken := f.takes(raw); {
 				case string(f) != name && common(raw) && !taken:
 					if CodeOf(err) != CodeBadMessage {
@@ -120,7 +121,7 @@ func TestForeignMixtures(t *testing.T) {
 	all := dialecttest.Fixtures(t)
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom(ours).Draw(t, "format")
-		msgs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Raw { return codec.Clean(Raw(drawOwn(t, f, all))) }), 0, 4).Draw(t, "own")
+		msgs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) codec.Raw { return codec.Clean(codec.Raw(drawOwn(t, f, all))) }), 0, 4).Draw(t, "own")
 		other := rapid.SampledFrom(slices.Sorted(maps.Keys(all))).Draw(t, "other")
 		foreign := rapid.SampledFrom(all[other]).Draw(t, "foreign")
 		if string(f) == other || common(foreign) || f.takes(foreign) {
@@ -159,10 +160,10 @@ func TestForeignBlocks(t *testing.T) {
 				if string(f) == name || f.takes(raw) || f.kinOfBlocks(codec.WriteArray(blocks)) == nil {
 					continue
 				}
-				mixed := append([]Raw{Raw(`{"type":"text","text":"a"}`)}, blocks...)
-				role := Raw(`"user"`)
+				mixed := append([]codec.Raw{codec.Raw(`{"type":"text","text":"a"}`)}, blocks...)
+				role := codec.Raw(`"user"`)
 				msg := codec.WriteObject([]codec.Member{{Name: "role", Value: role}, {Name: "content", Value: codec.WriteArray(mixed)}})
-				if _, err := f.ReadNew([]Raw{msg}); CodeOf(err) != CodeForeignDialect {
+				if _, err := f.ReadNew([]codec.Raw{msg}); CodeOf(err) != CodeForeignDialect {
 					t.Errorf("%s takes %s: %v", f, msg, err)
 				}
 			}
@@ -191,7 +192,7 @@ func TestForeignTextIsText(t *testing.T) {
 			} {
 				for _, template := range templates {
 					msg := strings.NewReplacer("TEXT", string(text), "JSON", string(inner)).Replace(template)
-					if _, err := f.ReadNew([]Raw{Raw(msg)}); err != nil {
+					if _, err := f.ReadNew([]codec.Raw{codec.Raw(msg)}); err != nil {
 						t.Errorf("%s refuses %s: %v", f, msg, err)
 					}
 				}
@@ -206,8 +207,8 @@ func TestNoFalseRefusal(t *testing.T) {
 	all := dialecttest.Fixtures(t)
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom(ours).Draw(t, "format")
-		msg := codec.Clean(Raw(drawOwn(t, f, all)))
-		if _, err := f.ReadNew([]Raw{msg}); err != nil {
+		msg := codec.Clean(codec.Raw(drawOwn(t, f, all)))
+		if _, err := f.ReadNew([]codec.Raw{msg}); err != nil {
 			t.Fatalf("%s refuses %s: %v", f, msg, err)
 		}
 	})
@@ -230,8 +231,8 @@ func TestUnknownBlocksAreKept(t *testing.T) {
 		},
 	} {
 		for _, block := range blocks {
-			raw := Raw(`{"role":"user","content":[{"type":"text","text":"a"},` + block + `]}`)
-			msgs, err := f.ReadNew([]Raw{raw})
+			raw := codec.Raw(`{"role":"user","content":[{"type":"text","text":"a"},` + block + `]}`)
+			msgs, err := f.ReadNew([]codec.Raw{raw})
 			if err != nil {
 				t.Errorf("%s refuses %s: %v", f, block, err)
 				continue
@@ -245,7 +246,7 @@ func TestUnknownBlocksAreKept(t *testing.T) {
 	}
 }
 
-func drawOwn(t *rapid.T, f Format, fixtures map[string][]Raw) string {
+func drawOwn(t *rapid.T, f Format, fixtures map[string][]codec.Raw) string {
 	switch f {
 	case Anthropic:
 		return drawAnthropic(t)
@@ -262,16 +263,16 @@ func drawOwn(t *rapid.T, f Format, fixtures map[string][]Raw) string {
 // ids would be lost, and their calls taken as others.
 func TestAgentsItems(t *testing.T) {
 	for _, f := range []Format{Responses, OpenAI} {
-		for _, raw := range []Raw{
-			Raw(`{"type":"function_call_result","name":"f","callId":"call_1","status":"completed","output":{"type":"text","text":"x"}}`),
-			Raw(`{"type":"function_call","id":"fc_1","callId":"call_1","name":"f","arguments":"{}","status":"completed"}`),
-			Raw(`{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","providerData":{}}`),
-			Raw(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}],"providerData":{"id":"m"}}`),
-			Raw(`{"type":"tool_call_item","rawItem":{"type":"function_call","callId":"c","name":"f","arguments":"{}"}}`),
-			Raw(`{"type":"tool_call_output_item","raw_item":{"type":"function_call_output","call_id":"c","output":"x"},"output":"x"}`),
-			Raw(`{"type":"hosted_tool_call","name":"web_search_call","arguments":"{}","status":"completed"}`),
+		for _, raw := range []codec.Raw{
+			codec.Raw(`{"type":"function_call_result","name":"f","callId":"call_1","status":"completed","output":{"type":"text","text":"x"}}`),
+			codec.Raw(`{"type":"function_call","id":"fc_1","callId":"call_1","name":"f","arguments":"{}","status":"completed"}`),
+			codec.Raw(`{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","providerData":{}}`),
+			codec.Raw(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}],"providerData":{"id":"m"}}`),
+			codec.Raw(`{"type":"tool_call_item","rawItem":{"type":"function_call","callId":"c","name":"f","arguments":"{}"}}`),
+			codec.Raw(`{"type":"tool_call_output_item","raw_item":{"type":"function_call_output","call_id":"c","output":"x"},"output":"x"}`),
+			codec.Raw(`{"type":"hosted_tool_call","name":"web_search_call","arguments":"{}","status":"completed"}`),
 		} {
-			_, err := f.ReadNew([]Raw{raw})
+			_, err := f.ReadNew([]codec.Raw{raw})
 			if err == nil || CodeOf(err) != CodeForeignDialect || !strings.Contains(err.Error(), "Agents SDK") || !strings.Contains(err.Error(), "openai-responses") {
 				t.Errorf("%s: %s: %v", f, raw, err)
 			}
@@ -288,11 +289,11 @@ func TestUnknownMembers(t *testing.T) {
 		Responses: `{"role":"user","content":"","parts_of_later":[{"type":"text","text":"Look at this."}]}`,
 		NeuroLink: `{"role":"user","content":"","attachments":[{"name":"a.png"}]}`,
 	} {
-		m, err := f.Read(Raw(raw))
+		m, err := f.Read(codec.Raw(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(m.Parts); n == 0 || m.Parts[n-1].Kind != PartOther {
+		if n := len(m.Parts); n == 0 || m.Parts[n-1].Kind != dialect.PartOther {
 			t.Errorf("%s: %+v", f, m.Parts)
 		}
 		m.Edited = true
@@ -300,12 +301,12 @@ func TestUnknownMembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, v := range codec.Members(Raw(raw)) {
+		for name, v := range codec.Members(codec.Raw(raw)) {
 			if name != "content" && name != "role" && !strings.Contains(string(out), string(v)) {
 				t.Errorf("%s: %s is written as %s", f, raw, out)
 			}
 		}
-		m, err = f.Read(Raw(strings.Replace(raw, `""`, `"Hi."`, 1)))
+		m, err = f.Read(codec.Raw(strings.Replace(raw, `""`, `"Hi."`, 1)))
 		if err != nil || m.Extra.Units == 0 || len(m.Parts) != 1 {
 			t.Errorf("%s: beside a text: %+v, %v", f, m, err)
 		}

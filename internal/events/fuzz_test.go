@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/dialecttest"
 )
@@ -34,7 +36,7 @@ func FuzzDecodeTurn(f *testing.F) {
 			}
 			return
 		}
-		out, err := Marshal(turn.Messages)
+		out, err := codec.Marshal(turn.Messages)
 		if err != nil || !json.Valid(out) {
 			t.Fatalf("marshal: %s, %v", out, err)
 		}
@@ -61,7 +63,7 @@ func FuzzReadMessage(f *testing.F) {
 }
 
 // fuzzMessage reads a message, and again as it is rebuilt from its parts.
-func fuzzMessage(t *testing.T, f Format, raw Raw) {
+func fuzzMessage(t *testing.T, f Format, raw codec.Raw) {
 	m, err := f.Read(raw)
 	if err != nil {
 		return
@@ -71,7 +73,7 @@ func fuzzMessage(t *testing.T, f Format, raw Raw) {
 	}
 	m.Edited = true
 	for i, p := range m.Parts {
-		if p.Kind == PartText || p.Kind == PartResult {
+		if p.Kind == dialect.PartText || p.Kind == dialect.PartResult {
 			m.SetText(i, "x")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // Lane is the urgency of a job.
@@ -62,8 +63,8 @@ type Job struct {
 // Manual is a session.compact that waits for its summary, with its own model and policy.
 type Manual struct {
 	Cause
-	Model  *Model `json:"model,omitzero"`
-	Policy Raw    `json:"policy,omitzero"`
+	Model  *Model    `json:"model,omitzero"`
+	Policy codec.Raw `json:"policy,omitzero"`
 }
 
 // Holds reports whether the message at a position is one to read.
@@ -175,7 +176,7 @@ func DecodeSummary(data []byte) (*Summary, error) {
 		return nil, err
 	}
 	var s Summary
-	if err := Unmarshal(codec.Clean(data), &s); err != nil {
+	if err := codec.Unmarshal(codec.Clean(data), &s); err != nil {
 		return nil, NewInvalid(CodeBadType, "", "a field of the summary has the wrong type")
 	}
 	var p problems
@@ -200,7 +201,7 @@ const (
 )
 
 // Message returns the summary as the one user message that agents get.
-func (s *Summary) Message() Message {
+func (s *Summary) Message() dialect.Message {
 	var b strings.Builder
 	b.WriteString(summaryIntro + "\n\n" + SummaryOpen + "\n")
 	b.WriteString(escapeSummary(strings.TrimSpace(s.Text)))
@@ -212,14 +213,14 @@ func (s *Summary) Message() Message {
 		}
 	}
 	b.WriteString(summaryClose)
-	return Message{Role: RoleUser, Parts: []Part{{Kind: PartText, Text: b.String()}}}
+	return dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: b.String()}}}
 }
 
 // Messages are the message, and one for each spare line as [WithSpare] takes it.
-func (s *Summary) Messages() []Message {
-	out := []Message{s.Message()}
+func (s *Summary) Messages() []dialect.Message {
+	out := []dialect.Message{s.Message()}
 	for i := range s.Spare {
-		out = append(out, Message{Role: RoleUser, Parts: []Part{{Kind: PartText, Text: s.Spare[i].String()}}})
+		out = append(out, dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: s.Spare[i].String()}}})
 	}
 	return out
 }
@@ -230,7 +231,7 @@ func (l *SpareLine) String() string {
 }
 
 // WithSpare returns the message of a summary with spare lines after its record. The record is required.
-func WithSpare(m Message, lines []Message) Message {
+func WithSpare(m dialect.Message, lines []dialect.Message) dialect.Message {
 	var b strings.Builder
 	b.WriteString(strings.TrimSuffix(m.Parts[0].Text, summaryClose))
 	for i := range lines {

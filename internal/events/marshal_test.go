@@ -1,20 +1,24 @@
 package events
 
-import "testing"
+import (
+	"testing"
+
+	"compactd/internal/events/codec"
+)
 
 // An outcome writes a stranger's bytes whole, whatever they are.
 func TestMarshalOfBrokenText(t *testing.T) {
 	r := Rejected{Code: CodeBadJSON}
 	r.CausedBy.ID = "a\xffb"
-	data, err := Marshal(r)
+	data, err := codec.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var back Rejected
-	if err := Unmarshal(data, &back); err != nil || back.CausedBy.ID != "a\uFFFDb" || back.Code != CodeBadJSON {
+	if err := codec.Unmarshal(data, &back); err != nil || back.CausedBy.ID != "a\uFFFDb" || back.Code != CodeBadJSON {
 		t.Errorf("%s: %+v, %v", data, back, err)
 	}
-	if data, err := Marshal(func() {}); err == nil || data != nil {
+	if data, err := codec.Marshal(func() {}); err == nil || data != nil {
 		t.Errorf("a function is %q, %v", data, err)
 	}
 }

@@ -3,6 +3,8 @@ package events
 import (
 	"cmp"
 	"fmt"
+
+	"compactd/internal/events/codec"
 )
 
 // Stage is one of the four stages of a compaction.
@@ -212,11 +214,11 @@ type Compacted struct {
 	Format         Format        `json:"format"`
 	// BoundThinking reports that the model's thinking goes only with the history that it was
 	// made under: an agent drops it from its own turns of older generations.
-	BoundThinking   bool     `json:"bound_thinking,omitzero"`
-	Messages        []Raw    `json:"messages,omitzero"`
-	MessagesOmitted bool     `json:"messages_omitted,omitzero"`
-	Edits           []Edit   `json:"edits"`
-	Summary         *Summary `json:"summary,omitzero"`
+	BoundThinking   bool        `json:"bound_thinking,omitzero"`
+	Messages        []codec.Raw `json:"messages,omitzero"`
+	MessagesOmitted bool        `json:"messages_omitted,omitzero"`
+	Edits           []Edit      `json:"edits"`
+	Summary         *Summary    `json:"summary,omitzero"`
 	// Cache is nil if nothing changed, and for a rewind.
 	Cache  *CacheBreak `json:"cache,omitzero"`
 	Budget Budget      `json:"budget"`
@@ -319,7 +321,7 @@ func CauseOf(seq uint64, event []byte) Cause {
 	var e struct {
 		ID string `json:"id"`
 	}
-	if err := Unmarshal(event, &e); err != nil || !ValidEventID(e.ID) {
+	if err := codec.Unmarshal(event, &e); err != nil || !ValidEventID(e.ID) {
 		return Cause{Seq: seq}
 	}
 	return Cause{seq, e.ID}
@@ -351,7 +353,7 @@ func DecodeOutcome(k Kind, data []byte) (any, error) {
 	default:
 		return nil, fmt.Errorf("decode outcome: unknown kind %q; the kinds are %v", k, OutcomeKinds)
 	}
-	if err := Unmarshal(data, v); err != nil {
+	if err := codec.Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("decode outcome %s: %w", k, err)
 	}
 	return v, nil

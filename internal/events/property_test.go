@@ -11,10 +11,11 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // elsewhere compares parts wherever they were read.
-var elsewhere = cmpopts.IgnoreFields(Part{}, "Source")
+var elsewhere = cmpopts.IgnoreFields(dialect.Part{}, "Source")
 
 // text draws the inside of a JSON string, with all that agents send in one.
 func text(t *rapid.T) string {
@@ -89,7 +90,7 @@ func drawNeuroLink(t *rapid.T) string {
 var generators = map[Format]func(*rapid.T) string{Anthropic: drawAnthropic, OpenAI: drawOpenAI, NeuroLink: drawNeuroLink}
 
 // decoded draws a turn of a dialect and decodes it.
-func decoded(t *rapid.T, f Format) []Raw {
+func decoded(t *rapid.T, f Format) []codec.Raw {
 	var msgs []string
 	for range rapid.IntRange(1, 4).Draw(t, "messages") {
 		msgs = append(msgs, generators[f](t))
@@ -102,7 +103,7 @@ func decoded(t *rapid.T, f Format) []Raw {
 		t.Fatalf("%d messages became %d", len(msgs), len(turn.Messages))
 	}
 	for i, m := range msgs {
-		if want := string(codec.Clean(Raw(m))); string(turn.Messages[i]) != want {
+		if want := string(codec.Clean(codec.Raw(m))); string(turn.Messages[i]) != want {
 			t.Fatalf("message %d: %s, want %s", i, turn.Messages[i], want)
 		}
 	}
@@ -158,7 +159,7 @@ func TestEditChangesOnePart(t *testing.T) {
 				}
 				var at []int
 				for i, p := range m.Parts {
-					if p.Kind == PartText || p.Kind == PartResult {
+					if p.Kind == dialect.PartText || p.Kind == dialect.PartResult {
 						at = append(at, i)
 					}
 				}
@@ -185,7 +186,7 @@ func TestEditChangesOnePart(t *testing.T) {
 				if got.Parts[i].Text != placeholder || got.Parts[i].CallID != m.Parts[i].CallID || got.Parts[i].Images != 0 {
 					t.Fatalf("part %d of %s: %+v, want text %q", i, raw, got.Parts[i], placeholder)
 				}
-				got.Parts[i], m.Parts[i] = Part{}, Part{}
+				got.Parts[i], m.Parts[i] = dialect.Part{}, dialect.Part{}
 				if d := cmp.Diff(m.Parts, got.Parts, elsewhere); d != "" {
 					t.Fatalf("%s: %s", raw, d)
 				}
@@ -207,7 +208,7 @@ func TestEditInPlace(t *testing.T) {
 				}
 				for i := range m.Parts {
 					p := &m.Parts[i] // a text without a block is quoted again where a message is built
-					if p.Kind != PartCall && p.Kind != PartOther && (p.Raw == nil || rapid.Bool().Draw(t, "edit")) {
+					if p.Kind != dialect.PartCall && p.Kind != dialect.PartOther && (p.Raw == nil || rapid.Bool().Draw(t, "edit")) {
 						p.SetText(rapid.String().Draw(t, "text"))
 					}
 				}
@@ -229,7 +230,7 @@ func TestEditInPlace(t *testing.T) {
 }
 
 // oneWay writes a message without white space and needless escapes.
-func oneWay(t *rapid.T, raw Raw) string {
+func oneWay(t *rapid.T, raw codec.Raw) string {
 	v := raw.Clone()
 	if err := v.Format(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); err != nil {
 		t.Fatal(err)
@@ -238,10 +239,10 @@ func oneWay(t *rapid.T, raw Raw) string {
 }
 
 // checkMembers compares all members but the named ones, byte for byte.
-func checkMembers(t *rapid.T, before, after Raw, but ...string) {
-	others := func(raw Raw) []string {
+func checkMembers(t *rapid.T, before, after codec.Raw, but ...string) {
+	others := func(raw codec.Raw) []string {
 		var out []string
-		for name, v := range Members(raw) {
+		for name, v := range codec.Members(raw) {
 			if !strings.Contains(strings.Join(but, " "), name) {
 				out = append(out, name+"="+string(v))
 			}
@@ -251,7 +252,7 @@ func checkMembers(t *rapid.T, before, after Raw, but ...string) {
 	want, got := others(before), others(after)
 	for i, s := range want {
 		if strings.HasPrefix(s, "tool_calls=") && i < len(got) { // white space between elements
-			a, _ := codec.ReadArray(Raw(strings.TrimPrefix(s, "tool_calls=")))
+			a, _ := codec.ReadArray(codec.Raw(strings.TrimPrefix(s, "tool_calls=")))
 			want[i] = "tool_calls=" + string(codec.WriteArray(a))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // SubjectRecall returns originals: messages as published, before any compaction.
@@ -56,16 +57,16 @@ const MaxForks = 64
 
 // RecallResponse holds originals of one turn, as they were published.
 type RecallResponse struct {
-	V        int    `json:"v"`
-	Known    bool   `json:"known"`             // false: no turn of the session was taken or parked
-	Ancestor string `json:"ancestor,omitzero"` // session that has the turn, if not the session itself
-	Format   Format `json:"format,omitzero"`
-	Turn     int64  `json:"turn"`
-	Index    int64  `json:"index"` // of the first of Messages
-	Seq      uint64 `json:"seq"`   // of the turn in the log
-	Messages []Raw  `json:"messages"`
-	Page     int64  `json:"page"`
-	Pages    int64  `json:"pages"`
+	V        int         `json:"v"`
+	Known    bool        `json:"known"`             // false: no turn of the session was taken or parked
+	Ancestor string      `json:"ancestor,omitzero"` // session that has the turn, if not the session itself
+	Format   Format      `json:"format,omitzero"`
+	Turn     int64       `json:"turn"`
+	Index    int64       `json:"index"` // of the first of Messages
+	Seq      uint64      `json:"seq"`   // of the turn in the log
+	Messages []codec.Raw `json:"messages"`
+	Page     int64       `json:"page"`
+	Pages    int64       `json:"pages"`
 }
 
 // SearchResponse lists messages that hold a text, newest first.
@@ -83,11 +84,11 @@ type SearchResponse struct {
 
 // Hit is a message that holds a text.
 type Hit struct {
-	Ancestor string `json:"ancestor,omitzero"` // session that has it, if not the session itself
-	Turn     int64  `json:"turn"`
-	Index    int64  `json:"index"`
-	Role     Role   `json:"role"`
-	Excerpt  string `json:"excerpt"` // around the first match, with "…" where it was cut
+	Ancestor string       `json:"ancestor,omitzero"` // session that has it, if not the session itself
+	Turn     int64        `json:"turn"`
+	Index    int64        `json:"index"`
+	Role     dialect.Role `json:"role"`
+	Excerpt  string       `json:"excerpt"` // around the first match, with "…" where it was cut
 }
 
 // InAncestor begins the text of a place in an ancestor; it is empty for the session itself.

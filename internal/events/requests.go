@@ -15,8 +15,8 @@ type Compact struct {
 	ID    string `json:"id,omitzero"`
 	Focus string `json:"focus,omitzero"` // content that the summary must keep
 	// Model and Policy hold for this compaction alone; nil is the session's own.
-	Model  *Model `json:"model,omitzero"`
-	Policy Raw    `json:"policy,omitzero"`
+	Model  *Model    `json:"model,omitzero"`
+	Policy codec.Raw `json:"policy,omitzero"`
 }
 
 func (c *Compact) read(env *envelope) {
@@ -110,10 +110,10 @@ const MaxOverflowBytes = 256 << 10
 // Overflow is a session.overflow: a provider refused a call, most likely as too
 // long. Package overflow classifies the error.
 type Overflow struct {
-	ID     string `json:"id,omitzero"`
-	Error  Raw    `json:"error,omitzero"`  // string, object or array as the agent got it; nil when there was no body
-	Status int64  `json:"status,omitzero"` // HTTP status; 0 when it is not known
-	Model  *Model `json:"model,omitzero"`  // of the call; nil = that of the session
+	ID     string    `json:"id,omitzero"`
+	Error  codec.Raw `json:"error,omitzero"`  // string, object or array as the agent got it; nil when there was no body
+	Status int64     `json:"status,omitzero"` // HTTP status; 0 when it is not known
+	Model  *Model    `json:"model,omitzero"`  // of the call; nil = that of the session
 	// Generation is the compaction the agent had applied when it made the call; −1
 	// when it is absent, which means the newest.
 	Generation int64 `json:"generation,omitzero"`

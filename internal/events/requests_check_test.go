@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // A request without a payload is refused for the same problems as its payload, and is completed to the same request.
@@ -20,7 +21,7 @@ func TestCheckAgreesWithDecoder(t *testing.T) {
 	})
 	seq := rapid.SampledFrom([]uint64{1, 2, math.MaxInt64})
 	perhaps := rapid.Ptr(number, true)
-	kinds := rapid.SampledFrom([]events.Raw{events.Raw(`{}`), events.Raw(`[]`), events.Raw(`"x"`), events.Raw(`7`)})
+	kinds := rapid.SampledFrom([]codec.Raw{codec.Raw(`{}`), codec.Raw(`[]`), codec.Raw(`"x"`), codec.Raw(`7`)})
 	rapid.Check(t, func(t *rapid.T) {
 		n, s := func() int64 { return number.Draw(t, "number") }, func() string { return text.Draw(t, "text") }
 		about := events.About{V: rapid.IntRange(-1, 3).Draw(t, "v"), Tenant: s(), Session: "x" + s()}
@@ -44,18 +45,18 @@ func TestCheckAgreesWithDecoder(t *testing.T) {
 		agree(t, events.Compact{ID: s(), Focus: s(), Model: model}, events.Decode[events.Compact])
 		agree(t, events.SyncRequest{
 			About: about, Branch: s(), Model: model, Format: events.Format(s()), System: kinds.Draw(t, "system"), Tools: kinds.Draw(t, "tools"),
-			Policy: kinds.Draw(t, "policy"), Prefix: &events.SyncPrefix{Count: n()}, Messages: []events.Raw{kinds.Draw(t, "message")},
-			Usage: &events.SyncUsage{View: s(), Count: n(), Raw: events.Raw(`{"input_tokens":3}`)}, Refused: &events.SyncRefused{View: s(), Status: n(), Error: kinds.Draw(t, "error")},
+			Policy: kinds.Draw(t, "policy"), Prefix: &events.SyncPrefix{Count: n()}, Messages: []codec.Raw{kinds.Draw(t, "message")},
+			Usage: &events.SyncUsage{View: s(), Count: n(), Raw: codec.Raw(`{"input_tokens":3}`)}, Refused: &events.SyncRefused{View: s(), Status: n(), Error: kinds.Draw(t, "error")},
 			OnDivergence: events.Divergence(s()), WaitMS: perhaps.Draw(t, "wait"), Form: events.Form(s()), Frozen: n(), Fork: &events.Fork{Session: s(), Turn: n()},
 		}, events.Decode[events.SyncRequest])
-		agree(t, events.SyncRequest{About: about, Model: model, Messages: []events.Raw{}}, events.Decode[events.SyncRequest])
+		agree(t, events.SyncRequest{About: about, Model: model, Messages: []codec.Raw{}}, events.Decode[events.SyncRequest])
 		agree(t, events.FleetRequest{Partition: perhaps.Draw(t, "partition")}, events.Decode[events.FleetRequest])
 	})
 }
 
 func agree[R any](t *rapid.T, in R, decode func([]byte) (*R, error)) {
 	t.Helper()
-	data, err := events.Marshal(in)
+	data, err := codec.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,14 +83,14 @@ type ContextRequest struct {
 // ContextResponse is the effective history up to Through, or one page of it.
 // Pages belong together when Generation, Through and Pages are equal.
 type ContextResponse struct {
-	V          int     `json:"v"`
-	Known      bool    `json:"known"` // false: no turn of the session was taken or parked
-	Format     Format  `json:"format,omitzero"`
-	System     Raw     `json:"system,omitzero"` // on one page only, as are the tools
-	Tools      Raw     `json:"tools,omitzero"`
-	Messages   []Raw   `json:"messages"`
-	Generation int64   `json:"generation"`
-	Through    Through `json:"through"`
+	V          int         `json:"v"`
+	Known      bool        `json:"known"` // false: no turn of the session was taken or parked
+	Format     Format      `json:"format,omitzero"`
+	System     codec.Raw   `json:"system,omitzero"` // on one page only, as are the tools
+	Tools      codec.Raw   `json:"tools,omitzero"`
+	Messages   []codec.Raw `json:"messages"`
+	Generation int64       `json:"generation"`
+	Through    Through     `json:"through"`
 	// BoundThinking is as in session.compacted.
 	BoundThinking bool  `json:"bound_thinking,omitzero"`
 	Page          int64 `json:"page"`
@@ -256,7 +256,7 @@ func (r *ContextResponse) Bytes() int {
 // Paged splits a whole answer into pages of at most limit bytes, with a longer value on a page of its own. It
 // returns page number page, from 0. There is always a first page.
 func (r *ContextResponse) Paged(page int64, limit int) (*ContextResponse, error) {
-	items, out := slices.Concat([]Raw{r.System, r.Tools}, r.Messages), *r
+	items, out := slices.Concat([]codec.Raw{r.System, r.Tools}, r.Messages), *r
 	from, to, err := pageOf(items, page, limit, &out.Page, &out.Pages)
 	if err != nil {
 		return nil, err
@@ -278,7 +278,7 @@ func (r *ContextResponse) Paged(page int64, limit int) (*ContextResponse, error)
 const envelopeBytes = 512
 
 // pageOf returns the items of a page, and sets the number of the page and of all pages.
-func pageOf(items []Raw, number int64, limit int, page, pages *int64) (from, to int, err error) {
+func pageOf(items []codec.Raw, number int64, limit int, page, pages *int64) (from, to int, err error) {
 	starts := pageStarts(items, limit-envelopeBytes)
 	n := int64(len(starts))
 	if number = max(number, 1); number > n {
@@ -290,7 +290,7 @@ func pageOf(items []Raw, number int64, limit int, page, pages *int64) (from, to 
 }
 
 // pageStarts lists the indexes at which pages begin; the first is 0.
-func pageStarts(items []Raw, limit int) []int {
+func pageStarts(items []codec.Raw, limit int) []int {
 	starts, size := []int{0}, 0
 	for i, item := range items {
 		if len(item) == 0 {
@@ -345,7 +345,7 @@ func (a Await) Within(d time.Duration) Await {
 
 // WithAwait returns a request that waits for something else.
 func WithAwait(request []byte, a Await) ([]byte, error) {
-	data, err := Marshal(a)
+	data, err := codec.Marshal(a)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/realsessions"
 
 	"compactd/internal/events/codec"
@@ -17,23 +18,23 @@ import (
 
 // sessionLine is one line of a recorded session.
 type sessionLine struct {
-	Session string `json:"session"`
-	Kind    string `json:"kind"`
-	Role    string `json:"role"`
-	Content []Raw  `json:"content"`
+	Session string      `json:"session"`
+	Kind    string      `json:"kind"`
+	Role    string      `json:"role"`
+	Content []codec.Raw `json:"content"`
 	Meta    struct {
-		Summary Raw `json:"summary"`
+		Summary codec.Raw `json:"summary"`
 	} `json:"meta"`
 }
 
 type sessionBlock struct {
-	Type      string `json:"type"`
-	Text      string `json:"text"`
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Input     Raw    `json:"input"`
-	ToolUseID string `json:"tool_use_id"`
-	Content   Raw    `json:"content"`
+	Type      string    `json:"type"`
+	Text      string    `json:"text"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Input     codec.Raw `json:"input"`
+	ToolUseID string    `json:"tool_use_id"`
+	Content   codec.Raw `json:"content"`
 }
 
 // sessionFiles lists recordings of real agents, which are not part of the
@@ -67,7 +68,7 @@ func sessionLines(t *testing.T, path string) map[string][]sessionLine {
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
 		var l sessionLine
-		if err := Unmarshal(codec.Clean(lines.Bytes()), &l); err != nil {
+		if err := codec.Unmarshal(codec.Clean(lines.Bytes()), &l); err != nil {
 			t.Fatal(err)
 		}
 		if l.Kind == "message" && l.Meta.Summary == nil {
@@ -81,12 +82,12 @@ func sessionLines(t *testing.T, path string) map[string][]sessionLine {
 }
 
 // asAnthropic drops thinking, which has no signature here.
-func asAnthropic(t *testing.T, lines []sessionLine) (out []Raw) {
+func asAnthropic(t *testing.T, lines []sessionLine) (out []codec.Raw) {
 	for _, l := range lines {
-		var blocks []Raw
+		var blocks []codec.Raw
 		for _, raw := range l.Content {
 			var b sessionBlock
-			if err := Unmarshal(raw, &b); err != nil {
+			if err := codec.Unmarshal(raw, &b); err != nil {
 				t.Fatal(err)
 			}
 			if b.Type != "thinking" {
@@ -100,13 +101,13 @@ func asAnthropic(t *testing.T, lines []sessionLine) (out []Raw) {
 	return out
 }
 
-func asOpenAI(t *testing.T, lines []sessionLine) (out []Raw) {
+func asOpenAI(t *testing.T, lines []sessionLine) (out []codec.Raw) {
 	for _, l := range lines {
 		var texts []string
-		var calls []Raw
+		var calls []codec.Raw
 		for _, raw := range l.Content {
 			var b sessionBlock
-			if err := Unmarshal(raw, &b); err != nil {
+			if err := codec.Unmarshal(raw, &b); err != nil {
 				t.Fatal(err)
 			}
 			switch b.Type {
@@ -115,7 +116,7 @@ func asOpenAI(t *testing.T, lines []sessionLine) (out []Raw) {
 			case "tool_use":
 				calls = append(calls, openAICall(b))
 			case "tool_result":
-				out = append(out, codec.WriteObject([]codec.Member{{Name: "role", Value: Raw(`"tool"`)}, {Name: "tool_call_id", Value: codec.Quote(b.ToolUseID)}, {Name: "content", Value: b.Content}}))
+				out = append(out, codec.WriteObject([]codec.Member{{Name: "role", Value: codec.Raw(`"tool"`)}, {Name: "tool_call_id", Value: codec.Quote(b.ToolUseID)}, {Name: "content", Value: b.Content}}))
 			}
 		}
 		ms := []codec.Member{{Name: "role", Value: codec.Quote(l.Role)}}
@@ -160,9 +161,9 @@ func TestRealSessions(t *testing.T) {
 					msgs[i].Edited = true
 					for _, p := range msgs[i].Parts {
 						switch p.Kind {
-						case PartCall:
+						case dialect.PartCall:
 							calls++
-						case PartResult:
+						case dialect.PartResult:
 							results++
 						}
 					}
@@ -184,7 +185,7 @@ func TestRealSessions(t *testing.T) {
 }
 
 // checkSame compares without the cost of a diff: a session has megabytes.
-func checkSame(t *testing.T, want, got []Raw) {
+func checkSame(t *testing.T, want, got []codec.Raw) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%d messages became %d", len(want), len(got))
@@ -196,7 +197,7 @@ func checkSame(t *testing.T, want, got []Raw) {
 	}
 }
 
-func openAICall(b sessionBlock) Raw {
-	raw, _ := Marshal(map[string]any{"id": b.ID, "type": "function", "function": map[string]any{"name": b.Name, "arguments": string(b.Input)}})
+func openAICall(b sessionBlock) codec.Raw {
+	raw, _ := codec.Marshal(map[string]any{"id": b.ID, "type": "function", "function": map[string]any{"name": b.Name, "arguments": string(b.Input)}})
 	return raw
 }

@@ -63,14 +63,14 @@ type SyncRequest struct {
 	// Branch names a session of its own that began as a copy of this one, such as a sub-agent's.
 	Branch string `json:"branch,omitzero"`
 
-	Model  *Model `json:"model,omitzero"`  // of the next call; nil = unchanged
-	Format Format `json:"format,omitzero"` // "" = that of the session
-	System Raw    `json:"system,omitzero"` // nil = unchanged
-	Tools  Raw    `json:"tools,omitzero"`  // nil = unchanged
-	Policy Raw    `json:"policy,omitzero"` // nil = unchanged
+	Model  *Model    `json:"model,omitzero"`  // of the next call; nil = unchanged
+	Format Format    `json:"format,omitzero"` // "" = that of the session
+	System codec.Raw `json:"system,omitzero"` // nil = unchanged
+	Tools  codec.Raw `json:"tools,omitzero"`  // nil = unchanged
+	Policy codec.Raw `json:"policy,omitzero"` // nil = unchanged
 
 	Prefix       *SyncPrefix  `json:"prefix,omitzero"`     // messages that both sides have; nil for none
-	Messages     []Raw        `json:"messages"`            // the whole history, or the messages after the prefix
+	Messages     []codec.Raw  `json:"messages"`            // the whole history, or the messages after the prefix
 	Usage        *SyncUsage   `json:"usage,omitzero"`      // of the last call; it travels in its provider's shape
 	Refused      *SyncRefused `json:"refused,omitzero"`    // the last call, if its provider refused it as too long
 	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: auto
@@ -93,15 +93,15 @@ type SyncPrefix struct {
 // SyncUsage is a provider's count for the call that was made with a view.
 type SyncUsage struct {
 	View  string
-	Count int64 // messages of that call, 0 if not stated: of the history, or of the sent part
-	Raw   Raw   // without view and count, which no provider has
+	Count int64     // messages of that call, 0 if not stated: of the history, or of the sent part
+	Raw   codec.Raw // without view and count, which no provider has
 }
 
 // SyncRefused is a call that a provider refused as too long.
 type SyncRefused struct {
-	View   string `json:"view,omitzero"` // that the call was made with; absent is the newest
-	Status int64  `json:"status,omitzero"`
-	Error  Raw    `json:"error,omitzero"`
+	View   string    `json:"view,omitzero"` // that the call was made with; absent is the newest
+	Status int64     `json:"status,omitzero"`
+	Error  codec.Raw `json:"error,omitzero"`
 }
 
 // SyncResponse has the messages to send.
@@ -126,7 +126,7 @@ type SyncResponse struct {
 	Stages     []StageReport `json:"stages,omitzero"` // tried after a refusal, if the sent messages do not fit
 	Warnings   []SyncWarning `json:"warnings"`
 	Parts      []SyncPart    `json:"parts,omitzero"`
-	Messages   []Raw         `json:"messages,omitzero"` // in place of parts, for form messages
+	Messages   []codec.Raw   `json:"messages,omitzero"` // in place of parts, for form messages
 }
 
 // NeedAll requests the whole history.
@@ -155,7 +155,7 @@ type SyncPart struct {
 	Keep    *SyncRange `json:"keep,omitzero"`    // these messages of the caller, unchanged
 	Drop    *SyncRange `json:"drop,omitzero"`    // these are not sent
 	Edit    *int64     `json:"edit,omitzero"`    // this message, with message's content in its place
-	Message Raw        `json:"message,omitzero"` // made by compactd
+	Message codec.Raw  `json:"message,omitzero"` // made by compactd
 	// StandsFor are the messages that the message replaces; absent if it is added.
 	StandsFor *SyncRange `json:"stands_for,omitzero"`
 }
@@ -180,7 +180,7 @@ func (u *SyncUsage) MarshalJSON() ([]byte, error) {
 	}
 	ms = codec.SetMember(ms, "view", codec.Quote(u.View))
 	if u.Count > 0 {
-		ms = codec.SetMember(ms, "count", Raw(strconv.FormatInt(u.Count, 10)))
+		ms = codec.SetMember(ms, "count", codec.Raw(strconv.FormatInt(u.Count, 10)))
 	}
 	return codec.WriteObject(ms), nil
 }

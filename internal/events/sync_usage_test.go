@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // A sync that a worker sends on to another one has the view and the count of its usage.
 func TestSyncUsageIsSentOn(t *testing.T) {
-	in := &events.SyncRequest{About: events.About{Session: "s"}, Messages: []events.Raw{}, Usage: &events.SyncUsage{View: "1:00", Count: 7, Raw: events.Raw(`{"input_tokens":3}`)}}
-	data, err := events.Marshal(in)
+	in := &events.SyncRequest{About: events.About{Session: "s"}, Messages: []codec.Raw{}, Usage: &events.SyncUsage{View: "1:00", Count: 7, Raw: codec.Raw(`{"input_tokens":3}`)}}
+	data, err := codec.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,18 +52,18 @@ type Usage struct {
 
 // Turn is a session.turn: the messages appended since the last one.
 type Turn struct {
-	ID           string `json:"id,omitzero"`
-	Number       int64  `json:"turn,omitzero"`          // counts from 1; 0 when the agent does not number
-	Generation   int64  `json:"generation,omitzero"`    // compaction the agent had applied when it made the call
-	ReplacesFrom int64  `json:"replaces_from,omitzero"` // retract turns from this number on; 0 for none
-	Model        *Model `json:"model,omitzero"`         // of the next call; nil = unchanged
-	Format       Format `json:"format,omitzero"`        // "" = unchanged
-	System       Raw    `json:"system,omitzero"`        // nil = unchanged
-	Tools        Raw    `json:"tools,omitzero"`         // nil = unchanged
-	Messages     []Raw  `json:"messages"`               // in the dialect of the session
-	Usage        *Usage `json:"-"`                      // read from the provider's shape, in which it travels
-	UsageProblem string `json:"-"`                      // why a usage that was there could not be read; the turn counts without it
-	Policy       Raw    `json:"policy,omitzero"`        // nil = unchanged
+	ID           string      `json:"id,omitzero"`
+	Number       int64       `json:"turn,omitzero"`          // counts from 1; 0 when the agent does not number
+	Generation   int64       `json:"generation,omitzero"`    // compaction the agent had applied when it made the call
+	ReplacesFrom int64       `json:"replaces_from,omitzero"` // retract turns from this number on; 0 for none
+	Model        *Model      `json:"model,omitzero"`         // of the next call; nil = unchanged
+	Format       Format      `json:"format,omitzero"`        // "" = unchanged
+	System       codec.Raw   `json:"system,omitzero"`        // nil = unchanged
+	Tools        codec.Raw   `json:"tools,omitzero"`         // nil = unchanged
+	Messages     []codec.Raw `json:"messages"`               // in the dialect of the session
+	Usage        *Usage      `json:"-"`                      // read from the provider's shape, in which it travels
+	UsageProblem string      `json:"-"`                      // why a usage that was there could not be read; the turn counts without it
+	Policy       codec.Raw   `json:"policy,omitzero"`        // nil = unchanged
 
 	Expect *Expect `json:"expect,omitzero"`      // base that the turn is for; nil for any
 	Fork   *Fork   `json:"forked_from,omitzero"` // place where the session branched off, in its first turn; nil for none
@@ -224,9 +224,9 @@ func openEnvelope(data []byte, limit int) (*envelope, error) {
 	err := codec.Check(data)
 	trailing := errors.Is(err, codec.ErrTrailing)
 	switch {
-	case err == nil && Raw(data).Kind() == '[':
+	case err == nil && codec.Raw(data).Kind() == '[':
 		return nil, NewInvalid(CodeBadJSON, "", "the payload is "+arrayOf(data))
-	case Raw(data).Kind() != '{' || err != nil && !trailing:
+	case codec.Raw(data).Kind() != '{' || err != nil && !trailing:
 		return nil, NewInvalid(CodeBadJSON, "", "the payload is not one JSON object")
 	case trailing:
 		return nil, NewInvalid(CodeTrailingData, "", "data follows the JSON object")
@@ -279,18 +279,18 @@ func fieldName(s string) string {
 }
 
 // take returns a field; null counts as absent.
-func (e *envelope) take(name string) (Raw, bool) {
+func (e *envelope) take(name string) (codec.Raw, bool) {
 	v := codec.Lookup(e.fields, name)
 	return v, codec.IsSet(v)
 }
 
 // takeOr is take; without a payload the field is the JSON of in.
-func takeOr[T any](e *envelope, name string, in *T) (Raw, bool) {
+func takeOr[T any](e *envelope, name string, in *T) (codec.Raw, bool) {
 	v, ok := e.take(name)
 	if ok || in == nil || e.fields != nil {
 		return v, ok
 	}
-	v, _ = Marshal(in) // an error leaves no object
+	v, _ = codec.Marshal(in) // an error leaves no object
 	return v, true
 }
 
@@ -351,11 +351,11 @@ func (e *envelope) textAt(name string, at *string, most int) {
 }
 
 // textOf reads a member of the object parent, "" for the envelope.
-func (e *envelope) textOf(parent, name string, v Raw) string {
+func (e *envelope) textOf(parent, name string, v codec.Raw) string {
 	return e.boundedText(parent, name, v, maxNameBytes)
 }
 
-func (e *envelope) boundedText(parent, name string, v Raw, most int) string {
+func (e *envelope) boundedText(parent, name string, v codec.Raw, most int) string {
 	s, ok := codec.Text(v)
 	if !ok {
 		e.problems.add(CodeBadType, parent+name, "must be a string")
@@ -401,7 +401,7 @@ func (e *envelope) countedAt(name string, at **int64, low, high int64) {
 }
 
 // countOf reads a member of the object parent, "" for the envelope.
-func (e *envelope) countOf(parent, name string, v Raw, low, high int64) int64 {
+func (e *envelope) countOf(parent, name string, v codec.Raw, low, high int64) int64 {
 	n, ok := codec.Integer(v)
 	if !ok {
 		e.problems.add(CodeBadType, parent+name, "must be a whole number")
@@ -420,7 +420,7 @@ func (e *envelope) within(field string, n, low, high int64) int64 {
 }
 
 // raw reads a field whose JSON kind is one of kinds, cleaned.
-func (e *envelope) raw(name string, at *Raw, kinds ...codec.Kind) {
+func (e *envelope) raw(name string, at *codec.Raw, kinds ...codec.Kind) {
 	if v, ok := e.take(name); ok {
 		*at = codec.Clean(v)
 	}

@@ -22,11 +22,11 @@ func TestDecodeTurn(t *testing.T) {
 		ID: "0198", Number: 7, Generation: 2,
 		Model:    &Model{Provider: "anthropic", Name: "claude", MaxOutputTokens: 8192},
 		Format:   Anthropic,
-		System:   Raw(`"be \ufffd brief"`),
-		Tools:    Raw(`[{"name":"x","name":"y"}]`),
-		Messages: []Raw{Raw(`{"role":"user","content":"\ufffd"}`), Raw(`{"role":"user", "content":"b"}`)},
+		System:   codec.Raw(`"be \ufffd brief"`),
+		Tools:    codec.Raw(`[{"name":"x","name":"y"}]`),
+		Messages: []codec.Raw{codec.Raw(`{"role":"user","content":"\ufffd"}`), codec.Raw(`{"role":"user", "content":"b"}`)},
 		Usage:    &Usage{Input: 10, Output: 2},
-		Policy:   Raw(`{"target":0.6}`),
+		Policy:   codec.Raw(`{"target":0.6}`),
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -45,7 +45,7 @@ func TestDecodeTurnDefaults(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", payload, err)
 		}
-		if d := cmp.Diff(&Turn{Messages: []Raw{}}, got); d != "" {
+		if d := cmp.Diff(&Turn{Messages: []codec.Raw{}}, got); d != "" {
 			t.Errorf("%s: %s", payload, d)
 		}
 	}

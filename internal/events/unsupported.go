@@ -11,7 +11,7 @@ import (
 
 // ReadNew reads messages that are to be published: those of [Format.ReadAll] that are
 // [Format.Complete].
-func (f Format) ReadNew(raws []Raw) ([]Message, error) {
+func (f Format) ReadNew(raws []codec.Raw) ([]dialect.Message, error) {
 	msgs, err := f.ReadAll(raws)
 	if err != nil {
 		return nil, err
@@ -23,11 +23,11 @@ func (f Format) ReadNew(raws []Raw) ([]Message, error) {
 // and calls or results without the id that pairs them. It is apart from reading: messages
 // that were taken before stay readable. Its error is an [*Invalid] that names the first
 // few, as messages[3].
-func (f Format) Complete(msgs []Message) error {
+func (f Format) Complete(msgs []dialect.Message) error {
 	var bad problems
 	for i := range msgs {
 		m := &msgs[i]
-		k := slices.IndexFunc(m.Parts, func(p Part) bool { return p.NoID })
+		k := slices.IndexFunc(m.Parts, func(p dialect.Part) bool { return p.NoID })
 		if k < 0 && !f.suspect(m) {
 			continue
 		}
@@ -46,7 +46,7 @@ func (f Format) Complete(msgs []Message) error {
 
 // lacking names what a call or result lacks.
 func (f Format) lacking(k dialect.PartKind) string {
-	if k == PartCall {
+	if k == dialect.PartCall {
 		return f.Dialect().Call
 	}
 	return f.Dialect().Result
@@ -57,7 +57,7 @@ var known = strings.Fields("system developer user assistant tool function tool_c
 	"toolCall toolResult bashExecution custom branchSummary compactionSummary")
 
 // problem is the defect of a message that cannot be read: it is of another dialect, or of none.
-func (f Format) problem(field string, raw Raw, err error) Problem {
+func (f Format) problem(field string, raw codec.Raw, err error) Problem {
 	if k := f.kinOf(raw); k != nil {
 		return Problem{CodeForeignDialect, field, k.describe(f)}
 	}
@@ -65,7 +65,7 @@ func (f Format) problem(field string, raw Raw, err error) Problem {
 }
 
 // explain describes the defect of a message of no dialect.
-func (f Format) explain(raw Raw, err error) string {
+func (f Format) explain(raw codec.Raw, err error) string {
 	ms, bad := codec.ReadObject(raw)
 	if err != dialect.ErrNoRole || bad != nil { //nolint:errorlint // a sentinel of this package, never wrapped
 		return err.Error() + mistake(raw)
@@ -86,7 +86,7 @@ func (f Format) explain(raw Raw, err error) string {
 }
 
 // mistake describes a message of no dialect, and what to send in its place; "" for an unknown mistake.
-func mistake(raw Raw) string {
+func mistake(raw codec.Raw) string {
 	ms, err := codec.ReadObject(raw)
 	switch {
 	case err != nil && raw.Kind() == '"':
@@ -102,7 +102,7 @@ func mistake(raw Raw) string {
 }
 
 // firstOf returns the members of the first object of an array, nil without one.
-func firstOf(array Raw) []codec.Member {
+func firstOf(array codec.Raw) []codec.Member {
 	all := codec.Elements(array)
 	if len(all) == 0 {
 		return nil
@@ -115,7 +115,7 @@ func firstOf(array Raw) []codec.Member {
 }
 
 // arrayOf describes an array that came in place of an event.
-func arrayOf(data Raw) string {
+func arrayOf(data codec.Raw) string {
 	all, err := codec.ReadArray(data)
 	text := fmt.Sprintf("an array of %d, not one JSON object", len(all))
 	if first := firstOf(data); err == nil && first != nil {

@@ -3,6 +3,8 @@ package events
 import (
 	"strings"
 	"testing"
+
+	"compactd/internal/events/codec"
 )
 
 // A message of no dialect is refused with its index, with its form and with
@@ -19,7 +21,7 @@ func TestNoMessages(t *testing.T) {
 		{OpenAI, `{"role":7,"content":"x"}`, `messages[1] has a role that is no string (system, developer, user, assistant, tool)`},
 		{OpenAI, `"hi"`, `messages[1] is not a JSON object; it is a string: put it into {"role":"user","content":…}`},
 	} {
-		_, err := test.format.ReadNew([]Raw{Raw(`{"role":"user","content":"a"}`), Raw(test.message)})
+		_, err := test.format.ReadNew([]codec.Raw{codec.Raw(`{"role":"user","content":"a"}`), codec.Raw(test.message)})
 		if err == nil || err.Error() != test.want {
 			t.Errorf("%s:\n got %v\nwant %s", test.message, err, test.want)
 		}
@@ -44,7 +46,7 @@ func TestMissingCallIDs(t *testing.T) {
 		{NeuroLink, `{"role":"tool_result","tool":"f","content":"x"}`, ""},
 		{NeuroLink, `{"role":"tool_call","tool":"f","args":{}}`, ""},
 	} {
-		raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(test.message)}
+		raws := []codec.Raw{codec.Raw(`{"role":"user","content":"a"}`), codec.Raw(test.message)}
 		if _, err := test.format.ReadAll(raws); err != nil {
 			t.Errorf("%s cannot be read: %v", test.message, err)
 		}

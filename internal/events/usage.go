@@ -59,7 +59,7 @@ func (e *envelope) usage() (u *Usage, problem string) {
 }
 
 // ReadUsage reads a provider's count in its own shape; nil if the shape is unknown.
-func ReadUsage(raw Raw) *Usage {
+func ReadUsage(raw codec.Raw) *Usage {
 	env := envelope{fields: []codec.Member{{Name: "usage", Value: raw}}}
 	u, _ := env.usage()
 	return u
@@ -233,7 +233,7 @@ func (c counts) detail(name string) counts {
 	return d
 }
 
-func (c counts) take(name string) Raw {
+func (c counts) take(name string) codec.Raw {
 	n := 0
 	for _, m := range c.members {
 		if m.Name == name {

@@ -78,13 +78,13 @@ const noUsage = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"o
 
 // compacted records the history of a call, requests its compaction, and returns the result.
 func (g *Gateway) compacted(ctx context.Context, compacter Compacter, session string, c *transport.Call) (*client.Synced, error) {
-	model, _ := codec.Text(events.Raw(c.Body["model"]))
+	model, _ := codec.Text(codec.Raw(c.Body["model"]))
 	set := client.Config{Format: c.Format, Model: g.config.Model}
 	set.Model.Provider, set.Model.Name = cmp.Or(set.Model.Provider, "openai"), cmp.Or(set.Model.Name, model)
-	if v := events.Raw(c.Body["instructions"]); codec.IsSet(v) {
+	if v := codec.Raw(c.Body["instructions"]); codec.IsSet(v) {
 		set.System = v
 	}
-	if v := events.Raw(c.Body["tools"]); codec.IsSet(v) {
+	if v := codec.Raw(c.Body["tools"]); codec.IsSet(v) {
 		set.Tools = v
 	}
 	in := client.Sync{Config: set, Wait: syncWait}
@@ -112,8 +112,8 @@ func compactionOf(h http.Header, body []byte) *transport.Call {
 	for _, m := range members {
 		c.Body[m.Name] = json.RawMessage(m.Value)
 	}
-	items, err := codec.ReadArray(events.Raw(c.Body["input"]))
-	if err != nil || codec.IsSet(events.Raw(c.Body["previous_response_id"])) || codec.IsSet(events.Raw(c.Body["conversation"])) || slices.ContainsFunc(items, isCompactionItem) {
+	items, err := codec.ReadArray(codec.Raw(c.Body["input"]))
+	if err != nil || codec.IsSet(codec.Raw(c.Body["previous_response_id"])) || codec.IsSet(codec.Raw(c.Body["conversation"])) || slices.ContainsFunc(items, isCompactionItem) {
 		return nil
 	}
 	for _, item := range items {
@@ -124,7 +124,7 @@ func compactionOf(h http.Header, body []byte) *transport.Call {
 
 // isCompactionItem reports whether an item stands for the history before it, in a form that only
 // its provider can read.
-func isCompactionItem(item events.Raw) bool {
+func isCompactionItem(item codec.Raw) bool {
 	return strings.Contains(textOf(json.RawMessage(item), "type"), "compaction")
 }
 

@@ -13,6 +13,7 @@ import (
 	"compactd/client"
 	"compactd/examples/agenttest"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/gateway"
 )
@@ -68,9 +69,9 @@ func TestOwnCompaction(t *testing.T) {
 	if header.Get("X-Upstream") != "" || header.Get("X-Compactd-Generation") != "1" || out.Object != "response.compaction" || !strings.HasPrefix(out.ID, "resp_") || out.Usage == nil {
 		t.Fatalf("%+v, %v", out, header)
 	}
-	raws := make([]events.Raw, len(out.Output))
+	raws := make([]codec.Raw, len(out.Output))
 	for i, m := range out.Output {
-		raws[i] = events.Raw(m)
+		raws[i] = codec.Raw(m)
 	}
 	if bad := validate.Messages(events.Responses, raws); len(bad) > 0 || len(out.Output)*2 > len(history) {
 		t.Errorf("%d items of %d: %v", len(out.Output), len(history), bad)

@@ -40,8 +40,8 @@ func (g *Gateway) sessionOf(c *transport.Call) string {
 	if hint := cmp.Or(hinted(c), metadata.session); hint != "" {
 		return g.name(c, metadata.user, hint+suffix(c.Header.Get("X-Claude-Code-Agent-Id")))
 	}
-	digest := events.Format(c.Format).DigestOf([]events.Raw{events.Raw(c.Messages[root])})
-	key, _ := codec.Text(events.Raw(c.Body["prompt_cache_key"]))
+	digest := events.Format(c.Format).DigestOf([]codec.Raw{codec.Raw(c.Messages[root])})
+	key, _ := codec.Text(codec.Raw(c.Body["prompt_cache_key"]))
 	return g.name(c, metadata.user, "by-prompt-"+hex.EncodeToString(digest[:8])+suffix(key))
 }
 
@@ -83,7 +83,7 @@ func (g *Gateway) principal(c *transport.Call, user string) string {
 		}
 	}
 	for _, name := range []string{"user", "safety_identifier"} {
-		named, _ := codec.Text(events.Raw(c.Body[name]))
+		named, _ := codec.Text(codec.Raw(c.Body[name]))
 		user = cmp.Or(user, named)
 	}
 	parts := []string{user}
@@ -109,7 +109,7 @@ func rootOf(c *transport.Call) int {
 
 // textOf is a member of an object, "" where it has no such text.
 func textOf(object json.RawMessage, name string) string {
-	members, _ := codec.ReadObject(events.Raw(object))
+	members, _ := codec.ReadObject(codec.Raw(object))
 	text, _ := codec.Text(codec.Lookup(members, name))
 	return text
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/overflow"
 	"compactd/internal/overflow/overflowtest"
 	"compactd/internal/testkit/reference"
@@ -41,7 +42,7 @@ var suite = reference.Suite{
 	},
 }
 
-func answerTo(answer func(events.Raw, overflow.Failure) any) func(*reference.Case) any {
+func answerTo(answer func(codec.Raw, overflow.Failure) any) func(*reference.Case) any {
 	return func(c *reference.Case) any {
 		raw := refusalOf(c)
 		return answer(raw, overflow.Detect(raw, 0))
@@ -77,31 +78,31 @@ func (e *recordedError) raw() json.RawMessage {
 }
 
 // refusal is the error of a case.
-func refusalOf(c *reference.Case) events.Raw {
+func refusalOf(c *reference.Case) codec.Raw {
 	var in struct{ Error recordedError }
 	c.Into(&in)
-	return events.Raw(in.Error.raw())
+	return codec.Raw(in.Error.raw())
 }
 
-func answerOverflow(_ events.Raw, f overflow.Failure) any {
+func answerOverflow(_ codec.Raw, f overflow.Failure) any {
 	return reference.Fields{"overflow": f.Overflow()}
 }
 
-func answerOverflowProvider(_ events.Raw, f overflow.Failure) any {
+func answerOverflowProvider(_ codec.Raw, f overflow.Failure) any {
 	if !f.Overflow() || f.Provider == "" {
 		return reference.Fields{"provider": nil}
 	}
 	return reference.Fields{"provider": f.Provider}
 }
 
-func answerOverflowDetails(_ events.Raw, f overflow.Failure) any {
+func answerOverflowDetails(_ codec.Raw, f overflow.Failure) any {
 	if f.Actual == 0 || f.Limit == 0 {
 		return reference.Fields{"details": nil}
 	}
 	return reference.Fields{"details": reference.Fields{"actualTokens": f.Actual, "budgetTokens": f.Limit}}
 }
 
-func answerErrorMessage(raw events.Raw, _ overflow.Failure) any {
+func answerErrorMessage(raw codec.Raw, _ overflow.Failure) any {
 	if m, ok := overflowtest.Message(raw); ok {
 		return reference.Fields{"message": m}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // D1, D2, D3, D5: what providers really answered, each with the place where
@@ -45,15 +45,15 @@ func TestCorpus(t *testing.T) {
 }
 
 // rawOf is the JSON value that an agent sends: the body, or a text.
-func rawOf(text string) events.Raw {
-	if raw := events.Raw(text); raw.IsValid() {
+func rawOf(text string) codec.Raw {
+	if raw := codec.Raw(text); raw.IsValid() {
 		return raw
 	}
 	return stringOf(text)
 }
 
-func stringOf(text string) events.Raw {
-	raw, err := events.Marshal(text)
+func stringOf(text string) codec.Raw {
+	raw, err := codec.Marshal(text)
 	if err != nil {
 		panic(err) // a string can always be written
 	}
@@ -91,7 +91,7 @@ func sameInOtherForms(t *testing.T, pos, text string, status int64, want Failure
 		forms = append(forms, rare[(len(text)+i)%len(rare)])
 	}
 	for _, form := range forms {
-		if d := cmp.Diff(want, Detect(events.Raw(form), status)); d != "" {
+		if d := cmp.Diff(want, Detect(codec.Raw(form), status)); d != "" {
 			t.Errorf("%s: as %s: %s", pos, form, d)
 		}
 	}

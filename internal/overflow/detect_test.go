@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/overflow/overflowtest"
 )
 
@@ -282,15 +283,15 @@ func TestLongTexts(t *testing.T) {
 
 // hostile are errors that are deep, wide or long, and ones whose words nearly match
 // again and again.
-func hostile() map[string]events.Raw {
+func hostile() map[string]codec.Raw {
 	nested := `"prompt is too long"`
 	for len(nested) < events.MaxOverflowBytes/2 {
 		nested = `{"error":` + string(stringOf(nested)) + `}`
 	}
-	return map[string]events.Raw{
-		"deep":    events.Raw(strings.Repeat(`{"error":`, 150) + `"prompt is too long"` + strings.Repeat("}", 150)),
-		"bodies":  events.Raw(nested),
-		"wide":    events.Raw(`[` + strings.Repeat(`{"message":"x"},`, 10_000) + `{}]`),
+	return map[string]codec.Raw{
+		"deep":    codec.Raw(strings.Repeat(`{"error":`, 150) + `"prompt is too long"` + strings.Repeat("}", 150)),
+		"bodies":  codec.Raw(nested),
+		"wide":    codec.Raw(`[` + strings.Repeat(`{"message":"x"},`, 10_000) + `{}]`),
 		"long":    stringOf(strings.Repeat("maximum context length is 1 ", 9000)),
 		"digits":  stringOf("prompt is too long: " + strings.Repeat("1,111", 50_000)),
 		"parens":  stringOf("maximum context length is 5 tokens. However, you requested 6 tokens (" + strings.Repeat("7 ", 100_000)),
@@ -331,7 +332,7 @@ func FuzzDetect(f *testing.F) {
 	f.Add([]byte(`"400 {\"error\":{\"message\":\"input length and `+"`max_tokens`"+` exceed context limit: 1 + 2 > 2\"}}"`), int64(0))
 	f.Add([]byte(`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]`), int64(429))
 	f.Fuzz(func(t *testing.T, data []byte, status int64) {
-		for _, raw := range []events.Raw{data, stringOf(strings.ToValidUTF8(string(data), "?"))} {
+		for _, raw := range []codec.Raw{data, stringOf(strings.ToValidUTF8(string(data), "?"))} {
 			got := Detect(raw, status)
 			if d := cmp.Diff(got, Detect(raw, status)); d != "" {
 				t.Error(d)
@@ -358,7 +359,7 @@ func FuzzDetect(f *testing.F) {
 }
 
 func BenchmarkDetect(b *testing.B) {
-	raw := events.Raw(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 219898 tokens > 200000 maximum"}}`)
+	raw := codec.Raw(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 219898 tokens > 200000 maximum"}}`)
 	for b.Loop() {
 		if !Detect(raw, 400).Overflow() {
 			b.Fatal("wrong")

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/lazyregexp"
 )
 
@@ -46,25 +47,25 @@ type evidence struct {
 }
 
 // collect reads an error.
-func collect(err events.Raw) *evidence {
+func collect(err codec.Raw) *evidence {
 	ev := &evidence{}
 	ev.read(err, maxLevels, true)
 	return ev
 }
 
 // read adds the text of a value. A cause is followed once.
-func (ev *evidence) read(v events.Raw, levels int, cause bool) {
+func (ev *evidence) read(v codec.Raw, levels int, cause bool) {
 	if levels == 0 || len(v) == 0 || ev.size >= maxWords {
 		return
 	}
 	switch v.Kind() {
 	case '"':
-		if s, ok := events.Text(v); ok {
+		if s, ok := codec.Text(v); ok {
 			ev.addText(s, levels-1, cause)
 		}
 	case '[':
-		var elements []events.Raw
-		if events.Unmarshal(v, &elements) == nil {
+		var elements []codec.Raw
+		if codec.Unmarshal(v, &elements) == nil {
 			for _, e := range elements[:min(len(elements), maxElements)] {
 				if e.Kind() == '{' {
 					ev.read(e, levels-1, cause)
@@ -72,20 +73,20 @@ func (ev *evidence) read(v events.Raw, levels int, cause bool) {
 			}
 		}
 	case '{':
-		var object map[string]events.Raw
-		if events.Unmarshal(v, &object) == nil {
+		var object map[string]codec.Raw
+		if codec.Unmarshal(v, &object) == nil {
 			ev.readObject(object, levels-1, cause)
 		}
 	}
 }
 
-func (ev *evidence) readObject(object map[string]events.Raw, levels int, cause bool) {
+func (ev *evidence) readObject(object map[string]codec.Raw, levels int, cause bool) {
 	ev.readStatus(object)
 	for _, name := range textMembers {
 		ev.read(object[name], levels, cause)
 	}
 	for _, name := range codeMembers {
-		if s, ok := events.Text(object[name]); ok {
+		if s, ok := codec.Text(object[name]); ok {
 			ev.add(s)
 		}
 	}
@@ -101,10 +102,10 @@ func (ev *evidence) readObject(object map[string]events.Raw, levels int, cause b
 }
 
 // readStatus takes the outermost HTTP status, as a number or a string of digits.
-func (ev *evidence) readStatus(object map[string]events.Raw) {
+func (ev *evidence) readStatus(object map[string]codec.Raw) {
 	for _, name := range statusMembers {
 		n, ok := number(object[name])
-		if s, text := events.Text(object[name]); text {
+		if s, text := codec.Text(object[name]); text {
 			parsed, err := strconv.ParseInt(s, 10, 64)
 			n, ok = parsed, err == nil
 		}
@@ -115,7 +116,7 @@ func (ev *evidence) readStatus(object map[string]events.Raw) {
 }
 
 // number reads a whole JSON number in the range of token counts.
-func number(v events.Raw) (int64, bool) {
+func number(v codec.Raw) (int64, bool) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	return n, err == nil && n > 0 && n <= events.MaxTokens
 }
@@ -134,8 +135,8 @@ func (ev *evidence) addText(s string, levels int, cause bool) {
 		ev.add(s)
 		return
 	}
-	var object map[string]events.Raw
-	if events.Unmarshal([]byte(s[from:to+1]), &object) != nil {
+	var object map[string]codec.Raw
+	if codec.Unmarshal([]byte(s[from:to+1]), &object) != nil {
 		ev.add(s)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Provider names who wrote an error, as far as its words publish. Servers that
@@ -64,7 +65,7 @@ const minRoom = 10
 
 // Detect classifies an error. err is one JSON value as the agent got it: a string, which may contain a body
 // in JSON, an object, or an array of objects. status is the HTTP status, 0 if unknown.
-func Detect(err events.Raw, status int64) Failure {
+func Detect(err codec.Raw, status int64) Failure {
 	ev := collect(err)
 	if status >= 400 {
 		ev.status = status

@@ -8,7 +8,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // layers is a policy from several sources, with the place of each value.
@@ -119,7 +119,7 @@ func (r *reader) setting(s string) object {
 	o.fields = r.value(entry{path, r.at(body), body}, t, path, o.places)
 	for _, key := range slices.Backward(keys) {
 		if o.fields != nil {
-			o.fields, _ = events.Marshal(map[string]events.Raw{key: o.fields}) // of valid JSON
+			o.fields, _ = codec.Marshal(map[string]codec.Raw{key: o.fields}) // of valid JSON
 		}
 	}
 	return o

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"compactd/internal/compaction/policy"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // reader turns YAML into the JSON of a policy and notes where each value is.
@@ -23,7 +23,7 @@ type reader struct {
 
 // object is a written part of a policy.
 type object struct {
-	fields events.Raw       // a JSON object
+	fields codec.Raw        // a JSON object
 	places map[string]place // of each value by its path
 }
 
@@ -106,8 +106,8 @@ func (r *reader) policy(fields []entry) object {
 }
 
 // structure reads the fields of a struct under a path.
-func (r *reader) structure(fields []entry, t reflect.Type, path string, places map[string]place) events.Raw {
-	out := map[string]events.Raw{}
+func (r *reader) structure(fields []entry, t reflect.Type, path string, places map[string]place) codec.Raw {
+	out := map[string]codec.Raw{}
 	for _, e := range fields {
 		full := strings.TrimPrefix(path+"."+e.key, ".")
 		f, ok := fieldOf(t, e.key)
@@ -119,7 +119,7 @@ func (r *reader) structure(fields []entry, t reflect.Type, path string, places m
 			out[e.key] = raw
 		}
 	}
-	raw, _ := events.Marshal(out) // of valid JSON
+	raw, _ := codec.Marshal(out) // of valid JSON
 	return raw
 }
 
@@ -134,7 +134,7 @@ func (r *reader) unknown(e entry, full string, known []string) {
 }
 
 // value reads a value for a type; nil if it does not fit.
-func (r *reader) value(e entry, t reflect.Type, full string, places map[string]place) events.Raw {
+func (r *reader) value(e entry, t reflect.Type, full string, places map[string]place) codec.Raw {
 	if t.Kind() == reflect.Struct {
 		if fields := r.entries(e.value, r.prefix+full); fields != nil {
 			return r.structure(fields, t, full, places)

@@ -7,11 +7,11 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // scalar reads anything but a mapping.
-func scalar(n ast.Node, t reflect.Type) (events.Raw, error) {
+func scalar(n ast.Node, t reflect.Type) (codec.Raw, error) {
 	switch {
 	case t == reflect.TypeFor[measure.PPM]():
 		var p measure.PPM
@@ -21,10 +21,10 @@ func scalar(n ast.Node, t reflect.Type) (events.Raw, error) {
 		if err := p.UnmarshalJSON([]byte(n.GetToken().Value)); err != nil {
 			return nil, err
 		}
-		return events.Marshal(p)
+		return codec.Marshal(p)
 	case t.Kind() == reflect.Bool:
 		if b, ok := n.(*ast.BoolNode); ok {
-			return events.Marshal(b.Value)
+			return codec.Marshal(b.Value)
 		}
 		return nil, errors.New("must be true or false")
 	case t.Kind() == reflect.Int64:
@@ -32,10 +32,10 @@ func scalar(n ast.Node, t reflect.Type) (events.Raw, error) {
 		if !ok {
 			return nil, errors.New("must be a whole number")
 		}
-		return events.Marshal(i)
+		return codec.Marshal(i)
 	case t.Kind() == reflect.String:
 		if s, ok := n.(*ast.StringNode); ok {
-			return events.Marshal(s.Value)
+			return codec.Marshal(s.Value)
 		}
 		return nil, errors.New("must be a string")
 	default:
@@ -58,7 +58,7 @@ func integer(n ast.Node) (int64, bool) {
 }
 
 // list reads texts.
-func list(n ast.Node) (events.Raw, error) {
+func list(n ast.Node) (codec.Raw, error) {
 	bad := errors.New("must be a list of strings, such as [skill]")
 	s, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -72,5 +72,5 @@ func list(n ast.Node) (events.Raw, error) {
 		}
 		out = append(out, t.Value)
 	}
-	return events.Marshal(out)
+	return codec.Marshal(out)
 }

@@ -10,7 +10,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Report is the effective policy of a tenant, or of the worker.
@@ -119,7 +119,7 @@ func (p *printer) enter(open, keys []string) []string {
 
 // text is a value in JSON, which is YAML too.
 func text(v any) string {
-	raw, err := events.Marshal(v)
+	raw, err := codec.Marshal(v)
 	if err != nil {
 		return fmt.Sprintf("%q", fmt.Sprint(v))
 	}

@@ -5,14 +5,14 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // ReadConfig reads the text of a stored config, which may name one of the given counters.
 // See [compaction.ConfigOf] for what it refuses.
 func ReadConfig(text []byte, counters ...measure.Counter) (*compaction.Config, error) {
 	var t compaction.ConfigText
-	if err := events.UnmarshalStrict(text, &t); err != nil {
+	if err := codec.UnmarshalStrict(text, &t); err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
 	}
 	return compaction.ConfigOf(&t, counters...)

@@ -4,13 +4,14 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/overflow"
 )
 
 // ReadTurn decodes the payload of a turn for the session it belongs to, and measures it
 // with the counter of the config. It is for callers that need the texts too: a worker
 // decodes with an [events.Decoder] that it keeps, and reads texts when it renders.
-func ReadTurn(c *compaction.Config, l *compaction.Ledger, data []byte, seq measure.Seq) (*compaction.Turn, []events.Message, error) {
+func ReadTurn(c *compaction.Config, l *compaction.Ledger, data []byte, seq measure.Seq) (*compaction.Turn, []dialect.Message, error) {
 	in, err := new(events.Decoder).Turn(data, l.Format())
 	if err != nil {
 		return nil, nil, err
@@ -24,7 +25,7 @@ func ReadTurn(c *compaction.Config, l *compaction.Ledger, data []byte, seq measu
 }
 
 // ReadResult reads the payload of a session.summary, and returns its message too.
-func ReadResult(data []byte, seq measure.Seq) (*compaction.Result, []events.Message, error) {
+func ReadResult(data []byte, seq measure.Seq) (*compaction.Result, []dialect.Message, error) {
 	s, err := events.DecodeSummary(data)
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // rowHeader is the name of the row that holds the header.
@@ -17,7 +18,7 @@ var errHeader = errors.New("the rows of a ledger have no header")
 // Rows returns the rows of a ledger that changed since they were stored last: the header,
 // and those that the ledger makes.
 func Rows(l *compaction.Ledger) ([]compaction.Row, error) {
-	h, err := events.Marshal(l.Header())
+	h, err := codec.Marshal(l.Header())
 	if err != nil {
 		return nil, fmt.Errorf("store ledger: %w", err)
 	}
@@ -63,7 +64,7 @@ func header[T any](rows []compaction.Row) (*T, error) {
 	for _, r := range slices.Backward(rows) {
 		if r.Name == rowHeader {
 			h := new(T)
-			if err := events.Unmarshal(r.Data, h); err != nil {
+			if err := codec.Unmarshal(r.Data, h); err != nil {
 				return nil, fmt.Errorf("header: %w", err)
 			}
 			return h, nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize/sanitize"
 	"compactd/internal/summarize/snippet"
 )
@@ -46,7 +48,7 @@ func SanitizeInput(ctx context.Context, in Input) (Input, error) {
 		for k := range m.Parts {
 			p := &m.Parts[k]
 			p.Text = c.sanitizeText(p.Text)
-			if m.Role == events.RoleUser && p.Kind == events.PartText {
+			if m.Role == dialect.RoleUser && p.Kind == dialect.PartText {
 				p.Text = c.answer(question, p.Text)
 			}
 			p.Args = c.sanitizeArgs(p.Args)
@@ -77,7 +79,7 @@ func (c *inputSanitizer) answer(question, text string) string {
 
 // lastText is what an assistant ends a message with.
 func lastText(m *Message) string {
-	if n := len(m.Parts); m.Role == events.RoleAssistant && n > 0 && m.Parts[n-1].Kind == events.PartText {
+	if n := len(m.Parts); m.Role == dialect.RoleAssistant && n > 0 && m.Parts[n-1].Kind == dialect.PartText {
 		return m.Parts[n-1].Text
 	}
 	return ""
@@ -96,7 +98,7 @@ func (c *inputSanitizer) redactKnown(in *Input) {
 			p := &parts[k]
 			p.Text, p.Tool = known.Replace(p.Text), known.Replace(p.Tool)
 			if args := known.Replace(string(p.Args)); args != string(p.Args) {
-				if p.Args = events.Raw(args); !isJSON(p.Args) {
+				if p.Args = codec.Raw(args); !isJSON(p.Args) {
 					p.Args = quote(sanitize.SecretPlace)
 				}
 			}
@@ -113,7 +115,7 @@ func (c *inputSanitizer) redactKnown(in *Input) {
 const jointBytes = 2 << 10
 
 // redactJoints takes out secrets that begin in one block of a message and end in the next.
-func (c *inputSanitizer) redactJoints(parts []events.Part) {
+func (c *inputSanitizer) redactJoints(parts []dialect.Part) {
 	for i := 1; i < len(parts) && c.err == nil; i++ {
 		a, b := &parts[i-1], &parts[i]
 		if a.Text == "" || b.Text == "" {
@@ -133,7 +135,7 @@ func (c *inputSanitizer) sanitizeText(s string) string {
 }
 
 // sanitizeArgs keeps arguments a JSON value, and their members where it can.
-func (c *inputSanitizer) sanitizeArgs(args events.Raw) events.Raw {
+func (c *inputSanitizer) sanitizeArgs(args codec.Raw) codec.Raw {
 	if len(args) > snippet.MaxScanned {
 		return c.sanitizeMembers(args)
 	}
@@ -142,22 +144,22 @@ func (c *inputSanitizer) sanitizeArgs(args events.Raw) events.Raw {
 	switch {
 	case out == s:
 		return args
-	case isJSON(events.Raw(out)):
-		return events.Raw(out)
+	case isJSON(codec.Raw(out)):
+		return codec.Raw(out)
 	default: // what was taken out reached over the end of a string
 		return c.sanitizeMembers(args)
 	}
 }
 
 // sanitizeMembers looks at the members one by one.
-func (c *inputSanitizer) sanitizeMembers(args events.Raw) events.Raw {
-	out := events.Raw(`{`)
-	for name, v := range events.Members(args) {
+func (c *inputSanitizer) sanitizeMembers(args codec.Raw) codec.Raw {
+	out := codec.Raw(`{`)
+	for name, v := range codec.Members(args) {
 		if len(v) > snippet.MaxScanned {
-			s, _ := events.Text(v)
+			s, _ := codec.Text(v)
 			v = quote(c.sanitizeText(s))
 		} else if s := c.redact(snippet.WithoutData(snippet.StripInvisible(string(v)))); s != string(v) {
-			if v = events.Raw(s); !isJSON(v) {
+			if v = codec.Raw(s); !isJSON(v) {
 				v = quote(sanitize.SecretPlace)
 			}
 		}
@@ -169,15 +171,15 @@ func (c *inputSanitizer) sanitizeMembers(args events.Raw) events.Raw {
 	return append(out, '}')
 }
 
-func isJSON(raw events.Raw) bool {
-	var v events.Raw
-	return events.Unmarshal(raw, &v) == nil
+func isJSON(raw codec.Raw) bool {
+	var v codec.Raw
+	return codec.Unmarshal(raw, &v) == nil
 }
 
-func quote(s string) events.Raw {
-	raw, err := events.Marshal(s)
+func quote(s string) codec.Raw {
+	raw, err := codec.Marshal(s)
 	if err != nil {
-		return events.Raw(`""`) // broken UTF-8
+		return codec.Raw(`""`) // broken UTF-8
 	}
 	return raw
 }

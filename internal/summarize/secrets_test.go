@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
@@ -22,24 +24,24 @@ var places = []string{"user", "assistant", "result", "failure", "command", "path
 // secretive is a session with a text in one place.
 func secretive(t testing.TB, place, text string) summarize.Input {
 	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 15), MaxUnits: 20_000}
-	add := func(role events.Role, p events.Part) {
-		in.Messages = append(in.Messages, summarize.Message{Turn: 99, Message: events.Message{Role: role, Parts: []events.Part{p}}})
+	add := func(role dialect.Role, p dialect.Part) {
+		in.Messages = append(in.Messages, summarize.Message{Turn: 99, Message: dialect.Message{Role: role, Parts: []dialect.Part{p}}})
 	}
 	call := func(tool string, args any) {
 		raw, err := json.Marshal(args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		add(events.RoleAssistant, events.Part{Kind: events.PartCall, CallID: "s", Tool: tool, Args: raw})
+		add(dialect.RoleAssistant, dialect.Part{Kind: dialect.PartCall, CallID: "s", Tool: tool, Args: raw})
 	}
 	switch place {
 	case "user":
-		add(events.RoleUser, events.Part{Kind: events.PartText, Text: "You must use this: " + text + " always."})
+		add(dialect.RoleUser, dialect.Part{Kind: dialect.PartText, Text: "You must use this: " + text + " always."})
 	case "assistant":
-		add(events.RoleAssistant, events.Part{Kind: events.PartText, Text: "I decided to use " + text + " because it works."})
+		add(dialect.RoleAssistant, dialect.Part{Kind: dialect.PartText, Text: "I decided to use " + text + " because it works."})
 	case "result", "failure":
 		call("Bash", map[string]string{"command": "env"})
-		add(events.RoleUser, events.Part{Kind: events.PartResult, CallID: "s", Failed: place == "failure", Text: "Error: " + text})
+		add(dialect.RoleUser, dialect.Part{Kind: dialect.PartResult, CallID: "s", Failed: place == "failure", Text: "Error: " + text})
 	case "command":
 		call("Bash", map[string]string{"command": "curl -H '" + text + "' x"})
 	case "path":
@@ -90,8 +92,8 @@ func TestSecretsInArguments(t *testing.T) {
 		{`{"content":"` + pem + `","file_path":"/src/b.go","tail":"-----END PRIVATE ` + `KEY-----"}`, "/src/b.go"},
 		{fmt.Sprintf(`{"file_path":"/src/c.go","content":%q}`, strings.Repeat("long ", 300_000)), "/src/c.go"},
 	} {
-		in := summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{{Turn: 1, Message: events.Message{
-			Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "a", Tool: "Write", Args: events.Raw(c.args)}},
+		in := summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{{Turn: 1, Message: dialect.Message{
+			Role: dialect.RoleAssistant, Parts: []dialect.Part{{Kind: dialect.PartCall, CallID: "a", Tool: "Write", Args: codec.Raw(c.args)}},
 		}}}}
 		if !summaries.HasLine(summarizetest.Record(in), events.RecordPathChanged, c.path) {
 			t.Errorf("%.80s: the path is lost", c.args)
@@ -107,13 +109,13 @@ func TestNamedSecretsStayOut(t *testing.T) {
 		Focus: "why " + made + " failed", MaxUnits: 20_000,
 		Previous: &events.Summary{Text: "## Decisions\n- try " + made + " (turn 1)\n", Record: []events.RecordLine{{Kind: events.RecordDecision, Text: "try " + made, Turns: [2]int64{1, 1}}}},
 		Messages: []summarize.Message{
-			summaries.MessageOf(2, events.RoleUser, "I typed "+made+" and it failed."),
-			summaries.MessageOf(2, events.RoleAssistant, "What is the password?"),
-			summaries.MessageOf(3, events.RoleUser, "password="+made+" and password=development"),
-			summaries.MessageOf(3, events.RoleAssistant, "The development server takes it. Please send me the API key, too."),
-			summaries.MessageOf(4, events.RoleUser, "here you go: "+token),
-			{Turn: 4, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
-				{Kind: events.PartCall, CallID: "a", Tool: "Bash", Args: events.Raw(`{"command":"./try ` + token + `","path":"a.go"}`)},
+			summaries.MessageOf(2, dialect.RoleUser, "I typed "+made+" and it failed."),
+			summaries.MessageOf(2, dialect.RoleAssistant, "What is the password?"),
+			summaries.MessageOf(3, dialect.RoleUser, "password="+made+" and password=development"),
+			summaries.MessageOf(3, dialect.RoleAssistant, "The development server takes it. Please send me the API key, too."),
+			summaries.MessageOf(4, dialect.RoleUser, "here you go: "+token),
+			{Turn: 4, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{
+				{Kind: dialect.PartCall, CallID: "a", Tool: "Bash", Args: codec.Raw(`{"command":"./try ` + token + `","path":"a.go"}`)},
 			}}},
 		},
 	}
@@ -146,7 +148,7 @@ func TestAnswersStay(t *testing.T) {
 		{"Is the password wrong?", "no, see commit 4f3c2a9d81b07e65aa12"},
 		{"What is the password?", strings.Repeat("I will look it up, see page "+token+". ", 9)},
 	} {
-		in := summarize.Input{Messages: []summarize.Message{summaries.MessageOf(1, events.RoleAssistant, c[0]), summaries.MessageOf(2, events.RoleUser, c[1])}}
+		in := summarize.Input{Messages: []summarize.Message{summaries.MessageOf(1, dialect.RoleAssistant, c[0]), summaries.MessageOf(2, dialect.RoleUser, c[1])}}
 		got, err := summarize.SanitizeInput(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)

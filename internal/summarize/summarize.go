@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize/sanitize"
 )
 
@@ -23,7 +25,7 @@ var (
 // Message is one message of a range, with its place in the session.
 type Message struct {
 	Turn, Index int64
-	events.Message
+	dialect.Message
 }
 
 // Input is what a summarizer reads: the messages of a range, oldest first, and
@@ -127,8 +129,8 @@ var RecordFrame = func() int {
 // frameOf returns the size of a message of one unit and a record, without that unit.
 func frameOf(record []events.RecordLine) int {
 	s := &events.Summary{Text: "x", Record: record}
-	return events.Units(s.Message().Parts[0].Text) - 1
+	return codec.Units(s.Message().Parts[0].Text) - 1
 }
 
 // RecordCost returns how many UTF-16 units a line of the record takes in a message.
-func RecordCost(r events.RecordLine) int { return events.Units("- " + r.String() + "\n") }
+func RecordCost(r events.RecordLine) int { return codec.Units("- " + r.String() + "\n") }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 )
@@ -174,7 +175,7 @@ func TestHTTPRefusals(t *testing.T) {
 	} {
 		got := send(t, m, c.method, c.path, c.body)
 		var e events.ServiceError
-		if err := events.UnmarshalStrict([]byte(got.body), &e); err != nil {
+		if err := codec.UnmarshalStrict([]byte(got.body), &e); err != nil {
 			t.Errorf("%s %s: %s: %v", c.method, c.path, got.body, err)
 		}
 		if (got.status == 405) != (got.header.Get("Allow") != "") {

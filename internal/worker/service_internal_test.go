@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/partitions"
 )
 
@@ -64,7 +65,7 @@ func TestNotServed(t *testing.T) {
 	status := func() events.HealthResponse {
 		t.Helper()
 		var h events.HealthResponse
-		if err := events.Unmarshal(request(events.SubjectHealth, "").Data, &h); err != nil {
+		if err := codec.Unmarshal(request(events.SubjectHealth, "").Data, &h); err != nil {
 			t.Fatal(err)
 		}
 		return h
@@ -77,7 +78,7 @@ func TestNotServed(t *testing.T) {
 		wg.Go(func() {
 			m := request(subject, `{"session":"s","turn":1}`)
 			var e events.ServiceError
-			if err := events.Unmarshal(m.Data, &e); err != nil || e.Code != "unavailable" || e.Hint == "" || m.Header.Get(micro.ErrorCodeHeader) != "unavailable" {
+			if err := codec.Unmarshal(m.Data, &e); err != nil || e.Code != "unavailable" || e.Hint == "" || m.Header.Get(micro.ErrorCodeHeader) != "unavailable" {
 				t.Errorf("%s: %s %v, %v", subject, m.Data, m.Header, err)
 			}
 		})

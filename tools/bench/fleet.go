@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/stored"
 )
 
@@ -75,7 +76,7 @@ func prose(r *rand.Rand, n int) string {
 			b.WriteByte(' ')
 		}
 	}
-	quoted, _ := events.Marshal(b.String()) // a string is always written
+	quoted, _ := codec.Marshal(b.String()) // a string is always written
 	return string(quoted)
 }
 

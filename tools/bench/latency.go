@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/tools/harness"
 )
 
@@ -111,7 +112,7 @@ func subscribe(nc *nats.Conn, n int) (<-chan arrival, error) {
 	_, err := nc.Subscribe(events.Published(events.KindBudget, events.Address{Tenant: "*", Session: "*"}), func(m *nats.Msg) {
 		at := time.Now()
 		var b events.BudgetChanged
-		err := events.Unmarshal(m.Data, &b)
+		err := codec.Unmarshal(m.Data, &b)
 		received <- arrival{int(b.CausedBy.Seq) - 1, at, err}
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 	"compactd/tools/harness"
 )
@@ -67,7 +67,7 @@ func sum(s string) (n uint64) {
 
 // messages reads the payloads, with contents of the size that agents get, so that
 // what a message costs by itself is little. size is that of all their text.
-func (f *fleet) messages() (msgs []events.Message, size int, err error) {
+func (f *fleet) messages() (msgs []dialect.Message, size int, err error) {
 	for _, b := range f.payloads {
 		_, more, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), vast(b), 1)
 		if err != nil {

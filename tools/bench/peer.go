@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/tools/harness"
 )
 
@@ -84,9 +84,9 @@ func (t *talk) forPeer() (out []peerMessage) {
 			message := peerMessage{ID: fmt.Sprintf("%d.%d", seq, len(out)), Role: string(m.Role)}
 			for i := range m.Parts {
 				switch part := &m.Parts[i]; part.Kind {
-				case events.PartResult:
+				case dialect.PartResult:
 					message.Role, message.Tool, message.Content = "tool_result", "read_file", part.Content()
-				case events.PartText:
+				case dialect.PartText:
 					message.Content = part.Content()
 				}
 			}

@@ -10,7 +10,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 )
 
@@ -41,8 +42,8 @@ type talk struct {
 	config *compaction.Config
 	ledger *compaction.Ledger
 	last   *compaction.Turn
-	texts  map[measure.Seq][]events.Message
-	raws   []events.Raw // that the last pass wrote
+	texts  map[measure.Seq][]dialect.Message
+	raws   []codec.Raw // that the last pass wrote
 }
 
 // pass decides the turn, and renders what was decided.
@@ -50,7 +51,7 @@ func (t *talk) pass() error {
 	outs, _ := compaction.Decide(t.ledger, t.last, t.config)
 	err := planned(outs)
 	if err == nil {
-		t.raws, _, err = render.Render(outs[0].View, func(s measure.Seq) ([]events.Message, error) { return t.texts[s], nil })
+		t.raws, _, err = render.Render(outs[0].View, func(s measure.Seq) ([]dialect.Message, error) { return t.texts[s], nil })
 	}
 	return err
 }
@@ -80,7 +81,7 @@ func newTalk(messages int) (*talk, error) {
 
 // readTalk takes all turns but the last.
 func readTalk(turns []string, window int64, c *compaction.Config) (*talk, error) {
-	t := &talk{config: c, ledger: compaction.NewLedger(someone), texts: map[measure.Seq][]events.Message{}}
+	t := &talk{config: c, ledger: compaction.NewLedger(someone), texts: map[measure.Seq][]dialect.Message{}}
 	for i, messages := range turns {
 		seq := measure.Seq(i + 1)
 		turn, msgs, err := stored.ReadTurn(new(compaction.Config), t.ledger, withWindow(messages, window), seq)

@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/observe"
 	"compactd/tools/harness"
 )
@@ -181,5 +182,5 @@ func (c *caller) sync(ctx context.Context, messages, more string) error {
 		return fmt.Errorf("%s: %s", code, reply.Data)
 	}
 	c.last = events.SyncResponse{}
-	return events.Unmarshal(reply.Data, &c.last)
+	return codec.Unmarshal(reply.Data, &c.last)
 }

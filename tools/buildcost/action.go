@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // action is one step of go build, as -debug-actiongraph writes it: cmd/go/internal/work,
@@ -32,7 +32,7 @@ func readActions(path string) ([]action, error) {
 		return nil, fmt.Errorf("read action graph: %w", err)
 	}
 	var all []action
-	if err := events.Unmarshal(data, &all); err != nil {
+	if err := codec.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("read action graph: %w", err)
 	}
 	return all, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/testkit/realsessions"
@@ -67,8 +68,8 @@ func TestGoals(t *testing.T) {
 // A session is cut where its agent compacted or its count fell, and what cannot be distinguished
 // from the system prompt is left out.
 func TestStretches(t *testing.T) {
-	user, answer := events.Raw(`{"role":"user","content":"u"}`), events.Raw(`{"role":"assistant","content":"a"}`)
-	turn := func(input int64, restarted bool, messages ...events.Raw) transcript.Turn {
+	user, answer := codec.Raw(`{"role":"user","content":"u"}`), codec.Raw(`{"role":"assistant","content":"a"}`)
+	turn := func(input int64, restarted bool, messages ...codec.Raw) transcript.Turn {
 		return transcript.Turn{Messages: messages, Input: input, Restarted: restarted}
 	}
 	got := stretches(transcript.Session{Name: "s", Format: events.Anthropic, Turns: []transcript.Turn{

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/exact"
 	"compactd/internal/stored"
 )
@@ -105,7 +106,7 @@ type payload struct {
 	V        int           `json:"v"`
 	Model    *events.Model `json:"model,omitzero"`
 	Format   events.Format `json:"format"`
-	Messages []events.Raw  `json:"messages"`
+	Messages []codec.Raw   `json:"messages"`
 	Usage    *usage        `json:"usage,omitzero"`
 }
 
@@ -119,10 +120,10 @@ func (r *reader) step(c call, first bool) (s step, err error) {
 	if s.sent, err = r.turn(c.sent, nil, first); err != nil {
 		return s, err
 	}
-	if s.answer, err = r.turn([]events.Raw{c.answer}, nil, false); err != nil {
+	if s.answer, err = r.turn([]codec.Raw{c.answer}, nil, false); err != nil {
 		return s, err
 	}
-	s.counted, err = r.turn([]events.Raw{c.answer}, c.usage(), false)
+	s.counted, err = r.turn([]codec.Raw{c.answer}, c.usage(), false)
 	return s, err
 }
 
@@ -134,12 +135,12 @@ func (c *call) usage() *usage {
 	return &usage{c.input, c.output}
 }
 
-func (r *reader) turn(messages []events.Raw, u *usage, first bool) (*compaction.Turn, error) {
-	p := payload{V: events.Version, Format: r.stretch.format, Messages: slices.Concat([]events.Raw{}, messages), Usage: u}
+func (r *reader) turn(messages []codec.Raw, u *usage, first bool) (*compaction.Turn, error) {
+	p := payload{V: events.Version, Format: r.stretch.format, Messages: slices.Concat([]codec.Raw{}, messages), Usage: u}
 	if first {
 		p.Model = &r.stretch.model
 	}
-	data, err := events.Marshal(p)
+	data, err := codec.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("write turn: %w", err)
 	}

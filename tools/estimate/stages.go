@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/diff"
 	"compactd/internal/stored"
 )
@@ -113,7 +114,7 @@ func (e estimator) only(name events.Stage, input int64, window measure.Tokens) (
 
 // summarize gives the ledger the result of a job.
 func (r *reader) summarize(l *compaction.Ledger, job *events.Job, c *compaction.Config) error {
-	data, err := events.Marshal(events.Summary{
+	data, err := codec.Marshal(events.Summary{
 		Header: events.Header{V: events.Version, ID: job.ID}, Job: job.ID,
 		Text: strings.Repeat("word ", summaryUnits/5), Record: []events.RecordLine{}, Model: "none",
 	})

@@ -5,14 +5,16 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/transcript"
 	"compactd/tools/origin"
 )
 
 // call is one call to a model.
 type call struct {
-	sent   []events.Raw // since the answer before
-	answer events.Raw
+	sent   []codec.Raw // since the answer before
+	answer codec.Raw
 	input  int64 // of its prompt, by the provider; 0 when it reported none
 	output int64 // of its answer
 }
@@ -25,7 +27,7 @@ type stretch struct {
 	model  events.Model
 	calls  []call // the first has an input
 
-	opening []events.Raw // what was sent with the first call of its session; nil for another stretch
+	opening []codec.Raw // what was sent with the first call of its session; nil for another stretch
 }
 
 // counts identifies a stretch by what its provider counted.
@@ -66,7 +68,7 @@ func stretches(s transcript.Session) []stretch {
 	var out []stretch
 	groups := []string{origin.Harness(messages(s)), origin.Repository(s.Name)}
 	counted := int64(0)
-	var pending []events.Raw
+	var pending []codec.Raw
 	n := 0
 	next := true
 	var model events.Model
@@ -93,7 +95,7 @@ func stretches(s transcript.Session) []stretch {
 		switch {
 		case next && t.Input > 0:
 			n++
-			var opening []events.Raw
+			var opening []codec.Raw
 			if t.Number == 1 {
 				opening = c.sent
 			}
@@ -109,7 +111,7 @@ func stretches(s transcript.Session) []stretch {
 }
 
 // messages reads those of each turn.
-func messages(s transcript.Session) (out [][]events.Message) {
+func messages(s transcript.Session) (out [][]dialect.Message) {
 	for _, t := range s.Turns {
 		all, err := s.Format.ReadAll(t.Messages)
 		if err != nil {
@@ -121,7 +123,7 @@ func messages(s transcript.Session) (out [][]events.Message) {
 }
 
 // answers reports whether a message is the assistant's.
-func answers(f events.Format, raw events.Raw) bool {
+func answers(f events.Format, raw codec.Raw) bool {
 	m, err := f.Read(raw)
-	return err == nil && m.Role == events.RoleAssistant
+	return err == nil && m.Role == dialect.RoleAssistant
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -82,7 +83,7 @@ func summaryOf(ctx context.Context, r *recording, from, to int, previous *events
 		if err != nil {
 			return nil, "", err
 		}
-		if text := needs.Text([]events.Message{made.Message()}); tokens.count(text) <= most {
+		if text := needs.Text([]dialect.Message{made.Message()}); tokens.count(text) <= most {
 			return made, text, nil
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
 	"compactd/tools/needs"
@@ -215,7 +216,7 @@ func newBenchCase(t *benchTemplate, seed uint64) (*benchCase, error) {
 // turn adds a turn.
 func (c *benchCase) turn(role, text string) error {
 	n := len(c.recording.turns) + 1
-	payload, err := events.Marshal(map[string]any{
+	payload, err := codec.Marshal(map[string]any{
 		"v": events.Version, "id": fmt.Sprintf("t%d", n), "turn": n, "format": c.recording.format,
 		"model":    map[string]any{"provider": "openai", "name": "any", "context_window": 32_000, "max_output_tokens": 1_000},
 		"messages": []map[string]string{{"role": role, "content": text}},

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -96,7 +97,7 @@ func newCompintContext(r *recording, size int64) (c compintContext, ok bool) {
 			if c.tokens += t.tokens[k]; c.tokens > size {
 				return c, len(c.users) >= len(compintPlaces)
 			}
-			if m.Role == events.RoleUser && slices.ContainsFunc(m.Parts, isText) {
+			if m.Role == dialect.RoleUser && slices.ContainsFunc(m.Parts, isText) {
 				c.users = append(c.users, len(c.messages))
 			}
 			c.messages = append(c.messages, summarize.Message{Turn: t.number, Index: int64(k), Message: m})
@@ -105,7 +106,7 @@ func newCompintContext(r *recording, size int64) (c compintContext, ok bool) {
 	return c, false
 }
 
-func isText(p events.Part) bool { return p.Kind == events.PartText }
+func isText(p dialect.Part) bool { return p.Kind == dialect.PartText }
 
 // with puts a constraint in front of the message at a place.
 func (c *compintContext) with(messages []summarize.Message, place int, text string) {
@@ -133,7 +134,7 @@ func (c *compintContext) run(ctx context.Context, three []constraint, out *[2][3
 		text := "" // no room: all is lost
 		switch {
 		case err == nil:
-			in.Previous, text = made, flat(needs.Text([]events.Message{made.Message()}))
+			in.Previous, text = made, flat(needs.Text([]dialect.Message{made.Message()}))
 		case !errors.Is(err, summarize.ErrNoRoom):
 			return err
 		}

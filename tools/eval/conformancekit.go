@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -118,18 +119,18 @@ func evalKit(ctx context.Context, dir string, p printer) error {
 func (s *kitSession) compacted(ctx context.Context, most int64) (string, error) {
 	in := summarize.Input{Format: events.OpenAI, MaxUnits: most}
 	for i, t := range s.Turns {
-		in.Messages = append(in.Messages, kitMessage(int64(i+1), events.Role(t.Role), t.Text))
+		in.Messages = append(in.Messages, kitMessage(int64(i+1), dialect.Role(t.Role), t.Text))
 	}
 	for round := range kitRounds {
 		made, err := extract.New().Summarize(ctx, in)
 		if err != nil {
 			return "", err
 		}
-		in.Previous, in.Messages = made, []summarize.Message{kitMessage(int64(len(s.Turns)+round+1), events.RoleAssistant, "Continuing.")}
+		in.Previous, in.Messages = made, []summarize.Message{kitMessage(int64(len(s.Turns)+round+1), dialect.RoleAssistant, "Continuing.")}
 	}
-	return strings.ToLower(needs.Text([]events.Message{in.Previous.Message()})), nil
+	return strings.ToLower(needs.Text([]dialect.Message{in.Previous.Message()})), nil
 }
 
-func kitMessage(turn int64, role events.Role, text string) summarize.Message {
-	return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
+func kitMessage(turn int64, role dialect.Role, text string) summarize.Message {
+	return summarize.Message{Turn: turn, Message: dialect.Message{Role: role, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}}
 }

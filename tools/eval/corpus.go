@@ -9,6 +9,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/stored"
@@ -75,7 +77,7 @@ type recorded struct {
 	seq      measure.Seq
 	payload  []byte
 	turn     *compaction.Turn
-	messages []events.Message
+	messages []dialect.Message
 	tokens   []int64 // of each, estimated
 	summary  string  // what the recorded agent wrote before it, where that compacted here
 }
@@ -137,11 +139,11 @@ func (r *recording) firstCalls() (out string) {
 	for _, t := range r.turns {
 		for _, m := range t.messages {
 			for _, p := range m.Parts {
-				if p.Kind != events.PartCall {
+				if p.Kind != dialect.PartCall {
 					continue
 				}
-				m.Parts = []events.Part{p}
-				out += p.CallID + "\n" + needs.Text([]events.Message{m})
+				m.Parts = []dialect.Part{p}
+				out += p.CallID + "\n" + needs.Text([]dialect.Message{m})
 				if n++; n == enough {
 					return out
 				}
@@ -181,23 +183,23 @@ func instructed(payload []byte, turn, of int) ([]byte, error) {
 	if step := max(of/planted, 1); turn%step != step/2 {
 		return payload, nil
 	}
-	var fields map[string]events.Raw
-	var messages []events.Raw
-	if err := events.Unmarshal(payload, &fields); err != nil {
+	var fields map[string]codec.Raw
+	var messages []codec.Raw
+	if err := codec.Unmarshal(payload, &fields); err != nil {
 		return nil, fmt.Errorf("turn %d: %w", turn+1, err)
 	}
-	if err := events.Unmarshal(fields["messages"], &messages); err != nil {
+	if err := codec.Unmarshal(fields["messages"], &messages); err != nil {
 		return nil, fmt.Errorf("turn %d: %w", turn+1, err)
 	}
 	order := fmt.Sprintf("Standing order %d:\n  - name variables after planet no. %d, as in the list;\n  - leave branch release-%d alone.", turn+1, turn+1, turn+1)
-	message, err := events.Marshal(map[string]string{"role": "system", "content": order})
+	message, err := codec.Marshal(map[string]string{"role": "system", "content": order})
 	if err != nil {
 		return nil, fmt.Errorf("turn %d: %w", turn+1, err)
 	}
-	if fields["messages"], err = events.Marshal(append(messages, message)); err != nil {
+	if fields["messages"], err = codec.Marshal(append(messages, message)); err != nil {
 		return nil, fmt.Errorf("turn %d: %w", turn+1, err)
 	}
-	return events.Marshal(fields)
+	return codec.Marshal(fields)
 }
 
 // planted is how many instructions are added to a session.
@@ -232,8 +234,8 @@ func (r *recording) turnsRead() []facts.Turn {
 }
 
 // messages are those of each turn.
-func (r *recording) messages() [][]events.Message {
-	out := make([][]events.Message, len(r.turns))
+func (r *recording) messages() [][]dialect.Message {
+	out := make([][]dialect.Message, len(r.turns))
 	for i, t := range r.turns {
 		out[i] = t.messages
 	}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
@@ -84,7 +85,7 @@ func turnOf(window, messages, tokens int) []byte {
 	if window < 10_000 { // else there is no room for a model's summary
 		ceiling = 0.3
 	}
-	data, err := events.Marshal(map[string]any{
+	data, err := codec.Marshal(map[string]any{
 		"v":        1,
 		"model":    map[string]any{"provider": "openai", "name": "gpt-4o", "context_window": window, "max_output_tokens": window / 8},
 		"messages": list,

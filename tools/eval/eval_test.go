@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -88,7 +88,7 @@ func TestNeededOfWholeHistory(t *testing.T) {
 	s := needs.Read(r.messages())
 	half := s.Len() / 2
 	want := s.After(half, s.Len(), nil)
-	var all []events.Message
+	var all []dialect.Message
 	for _, t := range r.turns[:half] {
 		all = append(all, t.messages...)
 	}

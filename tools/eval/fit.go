@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/policy"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // settings are those of what is kept that the fit compares: what text that a call writes into a file,
@@ -35,7 +35,7 @@ func evalFit(ctx context.Context, c *corpus, p printer) error {
 		}
 		var under []*needed // each of the settings
 		for _, set := range settings {
-			policy, err := policy.Default().Set(events.Raw(set))
+			policy, err := policy.Default().Set(codec.Raw(set))
 			if err != nil {
 				return err
 			}

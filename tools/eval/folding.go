@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/tools/needs"
 )
@@ -49,11 +49,11 @@ func evalFolding(c *corpus, p printer) {
 }
 
 // largeResults walks over the texts of the large results of messages.
-func largeResults(messages []events.Message) func(func(string) bool) {
+func largeResults(messages []dialect.Message) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := range messages {
 			for k := range messages[i].Parts {
-				if q := &messages[i].Parts[k]; q.Kind == events.PartResult && len(q.Text) >= largeResult && strings.Contains(q.Text, "\n") && !yield(q.Text) {
+				if q := &messages[i].Parts[k]; q.Kind == dialect.PartResult && len(q.Text) >= largeResult && strings.Contains(q.Text, "\n") && !yield(q.Text) {
 					return
 				}
 			}

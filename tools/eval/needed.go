@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/exact"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
@@ -319,7 +320,7 @@ func (s *session) Summarize(ctx context.Context, in summarize.Input) (*events.Su
 }
 
 // addUsed adds what calls behind the range of a summary took from it, as a history has it.
-func (e *needing) addUsed(n *session, history []events.Message, to, turns int) {
+func (e *needing) addUsed(n *session, history []dialect.Message, to, turns int) {
 	tail := 0
 	for _, t := range n.turns[to:turns] {
 		tail += len(t.messages)
@@ -327,16 +328,16 @@ func (e *needing) addUsed(n *session, history []events.Message, to, turns int) {
 	want := e.read[n.recording].After(to, turns, e.common)
 	for _, x := range []struct {
 		share   *facts.Share
-		history []events.Message
+		history []dialect.Message
 	}{{&n.used, history}, {&n.source, history[:max(len(history)-tail, 0)]}} {
 		*x.share = x.share.Plus(facts.Share{Kept: want.In(needs.Text(x.history)).Idents, All: len(want.Idents)})
 	}
 }
 
 // leading are the system messages that a history begins with.
-func leading(history []events.Message) []events.Message {
+func leading(history []dialect.Message) []dialect.Message {
 	for i := range history {
-		if history[i].Role != events.RoleSystem {
+		if history[i].Role != dialect.RoleSystem {
 			return history[:i]
 		}
 	}
@@ -438,7 +439,7 @@ func (s *sizes) count(text string) int64 {
 	return n
 }
 
-func (s *sizes) of(history []events.Message) (n int64) {
+func (s *sizes) of(history []dialect.Message) (n int64) {
 	for i := range history {
 		n += s.count(needs.Text(history[i : i+1]))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
@@ -185,7 +186,7 @@ func (w *environment) subscribe(ctx context.Context, received *clock) (drain fun
 			var o struct {
 				CausedBy events.Cause `json:"caused_by"`
 			}
-			if events.Unmarshal(m.Data, &o) == nil {
+			if codec.Unmarshal(m.Data, &o) == nil {
 				received.note(o.CausedBy.Seq)
 			}
 		})

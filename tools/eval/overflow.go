@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
@@ -167,7 +168,7 @@ func (w *overflows) round(ctx context.Context, name string) (time.Duration, erro
 	case m := <-received:
 		took := time.Since(began)
 		var c events.Compacted
-		if err := events.Unmarshal(m.Data, &c); err != nil {
+		if err := codec.Unmarshal(m.Data, &c); err != nil {
 			return 0, err
 		}
 		if !c.Compacted || c.Reason != events.ReasonOverflow {

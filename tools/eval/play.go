@@ -9,6 +9,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 	"compactd/internal/summarize"
 )
@@ -21,7 +23,7 @@ type play struct {
 	config  *compaction.Config
 	ledger  *compaction.Ledger
 	seq     measure.Seq
-	texts   map[measure.Seq][]events.Message
+	texts   map[measure.Seq][]dialect.Message
 	made    map[uint64]*events.Summary // by sequence
 	emitted func(*play, compaction.Outcome) error
 
@@ -32,7 +34,7 @@ type play struct {
 func newPlay(r *recording, c *compaction.Config, emitted func(*play, compaction.Outcome) error) *play {
 	return &play{
 		recording: r, config: c, emitted: emitted, ledger: compaction.NewLedger(address),
-		texts: map[measure.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
+		texts: map[measure.Seq][]dialect.Message{}, made: map[uint64]*events.Summary{},
 	}
 }
 
@@ -48,7 +50,7 @@ func (p *play) publish(i int, now int64) error {
 
 // answer puts a summary into the log.
 func (p *play) answer(s *events.Summary, now int64) error {
-	data, err := events.Marshal(s)
+	data, err := codec.Marshal(s)
 	if err != nil {
 		return err
 	}
@@ -140,8 +142,8 @@ func (p *play) work(ctx context.Context, by summarize.Summarizer, now int64) err
 }
 
 // history is a view as its agent gets it.
-func (p *play) history(v *render.View) ([]events.Message, error) {
-	raw, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return p.texts[s], nil })
+func (p *play) history(v *render.View) ([]dialect.Message, error) {
+	raw, _, err := render.Render(v, func(s measure.Seq) ([]dialect.Message, error) { return p.texts[s], nil })
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
 )
@@ -89,7 +90,7 @@ func (k *kept) compare(p *play, v *render.View, e *events.Edit) error {
 }
 
 // sizeOf is the size of the message that carries a summary, in UTF-16 units.
-func sizeOf(s *events.Summary) int { return events.Units(s.Message().Parts[0].Text) }
+func sizeOf(s *events.Summary) int { return codec.Units(s.Message().Parts[0].Text) }
 
 // recordTokens is what the record of a summary costs in a history.
 func recordTokens(s *events.Summary) int64 {

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 )
 
@@ -60,15 +61,15 @@ var (
 // renewed is the payload of a turn as one with another number, in a round, of the session with
 // another number.
 func renewed(payload []byte, turn, round, session int) ([]byte, error) {
-	var fields map[string]events.Raw
-	if err := events.Unmarshal(payload, &fields); err != nil {
+	var fields map[string]codec.Raw
+	if err := codec.Unmarshal(payload, &fields); err != nil {
 		return nil, err
 	}
 	for _, f := range []string{"usage", "generation", "id"} {
 		delete(fields, f)
 	}
-	fields["turn"] = events.Raw(strconv.Itoa(turn))
-	data, err := events.Marshal(fields)
+	fields["turn"] = codec.Raw(strconv.Itoa(turn))
+	data, err := codec.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ var more = regexp.MustCompile(`^- (\w+) \(turns? [\d-]+\): \d+ more, recall turn
 var recordKinds = map[string]string{"paths": "path_changed", "user_messages": "user", "failures": "failure", "todos": "todo", "instructions": "instruction"}
 
 // look looks for facts word by word, or for the turns where they stand.
-func look(history []events.Message, f *facts.Facts, k facts.Kind) (h held) {
+func look(history []dialect.Message, f *facts.Facts, k facts.Kind) (h held) {
 	lines := facts.Lines(history)
 	named := addresses(history)[recordKinds[k.Name]]
 	var lost []facts.Probe
@@ -179,7 +180,7 @@ func look(history []events.Message, f *facts.Facts, k facts.Kind) (h held) {
 }
 
 // addresses are the turns that records name for what they have no room for, by kind.
-func addresses(history []events.Message) map[string]map[int64]bool {
+func addresses(history []dialect.Message) map[string]map[int64]bool {
 	out := map[string]map[int64]bool{}
 	for _, m := range history {
 		for i := range m.Parts {

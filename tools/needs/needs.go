@@ -9,7 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // Session is the text of a recorded session.
@@ -33,19 +34,19 @@ type used struct {
 }
 
 // Read takes the messages of each turn of a session.
-func Read(turns [][]events.Message) *Session {
+func Read(turns [][]dialect.Message) *Session {
 	s := &Session{idents: stringSet{}}
 	for _, messages := range turns {
 		var text strings.Builder
 		var calls []usage
 		for i := range messages {
 			m := &messages[i]
-			if s.first == "" && m.Role == events.RoleUser {
+			if s.first == "" && m.Role == dialect.RoleUser {
 				s.first = Text(messages[i : i+1])
 			}
 			before := text.String()
 			for k := range m.Parts {
-				if p := &m.Parts[k]; p.Kind == events.PartCall {
+				if p := &m.Parts[k]; p.Kind == dialect.PartCall {
 					calls = append(calls, s.place(usageOf(p.Args), before))
 				}
 			}
@@ -156,11 +157,11 @@ func (n Needs) In(text string) (k Kept) {
 
 // Text is what messages contain: texts, and the strings in the arguments of calls, each on
 // lines of its own.
-func Text(messages []events.Message) string {
+func Text(messages []dialect.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
 		for i := range m.Parts {
-			if p := &m.Parts[i]; p.Kind == events.PartCall {
+			if p := &m.Parts[i]; p.Kind == dialect.PartCall {
 				for _, s := range stringsIn(p.Args) {
 					b.WriteString(s.text)
 					b.WriteByte('\n')
@@ -198,7 +199,7 @@ const leastLine = 20
 // have been anything.
 const removed = "REDACTED"
 
-func usageOf(args events.Raw) (u usage) {
+func usageOf(args codec.Raw) (u usage) {
 	seen := stringSet{}
 	add := func(list *[]used, s string) {
 		if _, ok := seen[s]; !ok && !strings.Contains(s, removed) {
@@ -266,7 +267,7 @@ type named struct{ name, text string }
 
 // stringsIn returns the strings of a JSON value, in their order. Text that is no JSON is
 // one.
-func stringsIn(raw events.Raw) (out []named) {
+func stringsIn(raw codec.Raw) (out []named) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	type level struct {
 		object, value bool // value: the next string is one of an object, not a name

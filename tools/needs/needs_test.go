@@ -8,16 +8,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/tools/needs"
 )
 
 // read makes a session of turns in the dialect of Anthropic.
 func read(t *testing.T, turns ...string) *needs.Session {
 	t.Helper()
-	var all [][]events.Message
+	var all [][]dialect.Message
 	for _, turn := range turns {
-		var raw []events.Raw
-		if err := events.Unmarshal([]byte(turn), &raw); err != nil {
+		var raw []codec.Raw
+		if err := codec.Unmarshal([]byte(turn), &raw); err != nil {
 			t.Fatal(err)
 		}
 		ms, err := events.Anthropic.ReadAll(raw)
@@ -137,8 +139,8 @@ func TestText(t *testing.T) {
 		`{}`:       "",
 		`{"cut":`:  "{\"cut\":\n",
 	} {
-		m := events.Message{Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, Args: events.Raw(args)}}}
-		if got := needs.Text([]events.Message{m}); got != want {
+		m := dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{{Kind: dialect.PartCall, Args: codec.Raw(args)}}}
+		if got := needs.Text([]dialect.Message{m}); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}

@@ -24,8 +24,8 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // harnesses are the programs that record sessions, by the tools that their models have. Where
@@ -47,14 +47,14 @@ var harnesses = []struct {
 
 // Harness is the harness whose tools explain most of the calls of a session, "other" where none
 // explains half of them.
-func Harness(turns [][]events.Message) string {
+func Harness(turns [][]dialect.Message) string {
 	counts := make([]int, len(harnesses))
 	calls := 0
 	for _, messages := range turns {
 		for i := range messages {
 			for k := range messages[i].Parts {
 				p := &messages[i].Parts[k]
-				if p.Kind != events.PartCall {
+				if p.Kind != dialect.PartCall {
 					continue
 				}
 				calls++
@@ -74,7 +74,7 @@ func Harness(turns [][]events.Message) string {
 }
 
 // has reports whether a call is of a tool of a list.
-func has(list string, p *events.Part) bool {
+func has(list string, p *dialect.Part) bool {
 	for entry := range strings.FieldsSeq(list) {
 		tool, argument, bound := strings.Cut(entry, ":")
 		if tool != p.Tool {

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 func TestHarness(t *testing.T) {
@@ -21,12 +22,12 @@ func TestHarness(t *testing.T) {
 		{"openhands", `execute_bash{"command":"ls"} str_replace_editor{"command":"view"} finish{}`},
 		{"other", `book{"flight":"1"}`},
 	} {
-		var m events.Message
+		var m dialect.Message
 		for call := range strings.SplitSeq(c.calls, " ") {
 			tool, args, _ := strings.Cut(call, "{")
-			m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, Tool: tool, Args: events.Raw("{" + args)})
+			m.Parts = append(m.Parts, dialect.Part{Kind: dialect.PartCall, Tool: tool, Args: codec.Raw("{" + args)})
 		}
-		if got := Harness([][]events.Message{{m}}); got != c.want {
+		if got := Harness([][]dialect.Message{{m}}); got != c.want {
 			t.Errorf("%s: %s, want %s", c.calls, got, c.want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 const (
@@ -60,7 +61,7 @@ func (l *Log) record(ctx context.Context, e events.AuditEntry, id string) error 
 	defer cancel()
 	e.V, e.Tenant = events.Version, cmp.Or(e.Tenant, events.Unknown)
 	e.Caller, e.From = bounded(e.Caller), bounded(e.From)
-	data, err := events.Marshal(e)
+	data, err := codec.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("record %s: %w", e.Action, err)
 	}
@@ -99,7 +100,7 @@ func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(even
 			return err
 		}
 		var e events.AuditEntry
-		if events.Unmarshal(m.Data(), &e) != nil {
+		if codec.Unmarshal(m.Data(), &e) != nil {
 			return nil //nolint:nilerr // no worker wrote it
 		}
 		e.Time = md.Timestamp.UnixMilli()

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 var (
@@ -224,7 +224,7 @@ func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error)
 		return 0, err
 	}
 	var a pubAck
-	if err := events.Unmarshal(reply.Data, &a); err != nil {
+	if err := codec.Unmarshal(reply.Data, &a); err != nil {
 		return 0, fmt.Errorf("read answer: %w", err)
 	}
 	if a.Error != nil {

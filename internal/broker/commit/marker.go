@@ -12,7 +12,7 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/partitions"
 )
 
@@ -101,7 +101,7 @@ func parseHeader(h nats.Header) (markerText, bool, error) {
 		return markerText{}, false, nil
 	}
 	var t markerText
-	if err := events.Unmarshal([]byte(v[0]), &t); err != nil {
+	if err := codec.Unmarshal([]byte(v[0]), &t); err != nil {
 		return markerText{}, false, fmt.Errorf("parse %s: %w", HeaderMarker, err)
 	}
 	return t, true, nil
@@ -110,6 +110,6 @@ func parseHeader(h nats.Header) (markerText, bool, error) {
 func (t markerText) text() (string, error) {
 	// An id that is not UTF-8 must not block the commits of a partition.
 	t.LastID = strings.ToValidUTF8(t.LastID, "\uFFFD")
-	b, err := events.Marshal(t)
+	b, err := codec.Marshal(t)
 	return string(b), err
 }

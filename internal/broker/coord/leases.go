@@ -11,7 +11,7 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 var (
@@ -111,7 +111,7 @@ func (l *Leases) find(ctx context.Context, lease *Lease) (entry, error) {
 }
 
 func (l *Leases) write(ctx context.Context, lease *Lease) error {
-	value, err := events.Marshal(lease.Holder)
+	value, err := codec.Marshal(lease.Holder)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (l *Leases) Watch(ctx context.Context, fn func(partition int, h Holder, rev
 
 func readHolder(value []byte) (Holder, error) {
 	var h Holder
-	err := events.Unmarshal(value, &h)
+	err := codec.Unmarshal(value, &h)
 	return h, jsapi.Wrap(err, "read lease")
 }
 

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Member is a running worker.
@@ -38,7 +39,7 @@ func (m *Members) Heartbeat(ctx context.Context, who Member) error {
 	if !events.ValidID(who.Name) {
 		return fmt.Errorf("join: name %q is not 1 to 64 of A-Z a-z 0-9 _ -", who.Name)
 	}
-	value, err := events.Marshal(who)
+	value, err := codec.Marshal(who)
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
@@ -73,7 +74,7 @@ func (m *Members) Watch(ctx context.Context, fn func(who Member, running bool), 
 	return m.bucket.watch(ctx, func(e entry) {
 		who := Member{Name: e.key}
 		if e.value != nil {
-			if err := events.Unmarshal(e.value, &who); err != nil || who.Name != e.key {
+			if err := codec.Unmarshal(e.value, &who); err != nil || who.Name != e.key {
 				onError(fmt.Errorf("read member %s: %w", e.key, err))
 				return
 			}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 const (
@@ -97,7 +98,7 @@ func (b *bucket) getMany(ctx context.Context, keys []string, fn func(key string,
 	for i, k := range keys {
 		in.Subjects[i] = b.prefix() + k
 	}
-	body, err := events.Marshal(in)
+	body, err := codec.Marshal(in)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Erasure is the decided erasure of a session.
@@ -59,7 +60,7 @@ func Pending(ctx context.Context, js jetstream.JetStream, partition int) (out []
 // readOutcome reads an outcome; false if no worker can have written it.
 func readOutcome(m jetstream.Msg, body any) (events.Location, bool) {
 	at, err := events.ParseOutcome(m.Subject())
-	return at, err == nil && events.Unmarshal(m.Data(), body) == nil
+	return at, err == nil && codec.Unmarshal(m.Data(), body) == nil
 }
 
 // Erase overwrites a session in the streams: the events before its session.forget, and the outcomes
@@ -103,7 +104,7 @@ func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, lo
 	} else if lost {
 		until = answer.Time
 		var last events.Forgotten
-		if events.Unmarshal(answer.Data, &last) != nil || last.Seq != e.Seq { // the erasure of a later one overwrites the events
+		if codec.Unmarshal(answer.Data, &last) != nil || last.Seq != e.Seq { // the erasure of a later one overwrites the events
 			e.Seq = 0
 		}
 	}
@@ -218,7 +219,7 @@ func LastDecided(ctx context.Context, nc *nats.Conn, partition int) (uint64, err
 		return 0, fmt.Errorf("look for erasures of partition %d: %w", partition, err)
 	}
 	var e events.Forgotten
-	if events.Unmarshal(m.Data, &e) != nil {
+	if codec.Unmarshal(m.Data, &e) != nil {
 		return math.MaxUint64, nil //nolint:nilerr // no worker wrote it, and it hides one that a worker wrote
 	}
 	return e.Seq, nil

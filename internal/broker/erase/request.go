@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // RefusedError reports that a worker refused the event.
@@ -69,7 +70,7 @@ func publishForget(ctx context.Context, js jetstream.JetStream, a events.Address
 	if err != nil {
 		return nil, err
 	}
-	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	data, err := codec.Marshal(events.Header{V: events.Version, ID: id})
 	if err != nil {
 		return nil, err
 	}

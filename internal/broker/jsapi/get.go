@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Timeout limits one request to the JetStream API. A retry follows.
@@ -52,7 +52,7 @@ func AwaitFromLeader(ctx context.Context, nc *nats.Conn, stream string, req GetR
 
 // GetWithin is one attempt of GetFromLeader with a timeout, for callers that retry.
 func GetWithin(ctx context.Context, nc *nats.Conn, stream string, req GetRequest, timeout time.Duration) (*StoredMsg, error) {
-	body, err := events.Marshal(req)
+	body, err := codec.Marshal(req)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func ParseStored(answer []byte) (*StoredMsg, error) {
 		Message *StoredMsg          `json:"message"`
 		Error   *jetstream.APIError `json:"error"`
 	}
-	if err := events.Unmarshal(answer, &resp); err != nil {
+	if err := codec.Unmarshal(answer, &resp); err != nil {
 		return nil, err
 	}
 	if resp.Error != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/trace"
 )
 
@@ -47,7 +48,7 @@ func SubjectOf(nc *nats.Conn, subject, tenant string) (string, error) {
 
 // SendWithin is Send for an answer that may take longer, up to timeout.
 func SendWithin(ctx context.Context, nc *nats.Conn, timeout time.Duration, subject string, in, out any) error {
-	data, err := events.Marshal(in)
+	data, err := codec.Marshal(in)
 	if err != nil {
 		return err
 	}
@@ -66,12 +67,12 @@ func SendWithin(ctx context.Context, nc *nats.Conn, timeout time.Duration, subje
 	}
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		e := &events.ServiceError{}
-		if events.Unmarshal(m.Data, e) != nil || e.Code == "" {
+		if codec.Unmarshal(m.Data, e) != nil || e.Code == "" {
 			e = &events.ServiceError{Code: events.Code(code), Message: m.Header.Get(micro.ErrorHeader)}
 		}
 		return fmt.Errorf("request %s: %w", subject, e)
 	}
-	if err := events.Unmarshal(m.Data, out); err != nil {
+	if err := codec.Unmarshal(m.Data, out); err != nil {
 		return fmt.Errorf("request %s: read the answer: %w", subject, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 func dial(t *testing.T) *nats.Conn {
@@ -46,7 +47,7 @@ func TestPagesOfOneState(t *testing.T) {
 		nc, state := dial(t), 0
 		_, err := nc.Subscribe(events.SubjectContext, func(m *nats.Msg) {
 			var in events.ContextRequest
-			if err := events.Unmarshal(m.Data, &in); err != nil {
+			if err := codec.Unmarshal(m.Data, &in); err != nil {
 				t.Error(err)
 			}
 			if in.Page == 3 && state < test.changes {

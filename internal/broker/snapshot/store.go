@@ -17,7 +17,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 var (
@@ -77,14 +77,14 @@ func (s *Store) newest(ctx context.Context, partition int) (*Snapshot, uint64, e
 		return nil, 0, err
 	}
 	var info jetstream.ObjectInfo
-	if err := events.Unmarshal(m.Data, &info); err != nil {
+	if err := codec.Unmarshal(m.Data, &info); err != nil {
 		return nil, m.Seq, fmt.Errorf("message %d: %w", m.Seq, err)
 	}
 	if info.Deleted {
 		return nil, m.Seq, nil
 	}
 	found := &Snapshot{Partition: partition, Bytes: info.Size, Time: m.Time, object: info.NUID, chunks: info.Chunks, digest: info.Digest}
-	if err := events.Unmarshal([]byte(info.Metadata[metaMarker]), &found.Marker); err != nil {
+	if err := codec.Unmarshal([]byte(info.Metadata[metaMarker]), &found.Marker); err != nil {
 		return nil, m.Seq, fmt.Errorf("message %d: marker: %w", m.Seq, err)
 	}
 	found.Outcomes = jsapi.ParseSeq(info.Metadata[metaOutcomes])

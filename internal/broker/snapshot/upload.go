@@ -18,7 +18,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // chunkBytes is the size of a chunk of a snapshot, if the server accepts it. Each chunk waits
@@ -94,7 +94,7 @@ func (u *Upload) reconcile(ctx context.Context, moved error) error {
 }
 
 func (u *Upload) put(ctx context.Context, m commit.Marker, outcomes uint64, r io.Reader) error {
-	marker, err := events.Marshal(m)
+	marker, err := codec.Marshal(m)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (u *Upload) publishChunk(ctx context.Context, data []byte) error {
 // publishInfo replaces the description of the partition's snapshot.
 func (u *Upload) publishInfo(ctx context.Context, info *jetstream.ObjectInfo) error {
 	info.Name, info.Bucket, info.NUID = snapshotName(u.partition), topology.SnapshotsBucket, u.object
-	data, err := events.Marshal(info)
+	data, err := codec.Marshal(info)
 	if err != nil {
 		return err
 	}

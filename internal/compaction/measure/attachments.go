@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // FileLimits bounds the files attached to a call, before they are in the history. Only compactd.attach and
@@ -131,7 +131,7 @@ func choose(files []File, left Tokens) (bySize []int, fits []bool) {
 // [CutUnits].
 func (by Meter) CutTo(r Rate, text string, budget Tokens) string {
 	out := text
-	for units := int64(events.Units(text)); ; {
+	for units := int64(codec.Units(text)); ; {
 		cost := r.Sized(by.Text(out))
 		if cost <= budget || out == "" {
 			return out

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/reference"
 )
 
@@ -51,7 +51,7 @@ type input struct {
 	IsCode                bool
 	MaxTokens             measure.Tokens
 	ContextWindow         measure.Tokens
-	Messages              []events.Raw
+	Messages              []codec.Raw
 }
 
 func inputOf(c *reference.Case) (in input) {
@@ -95,7 +95,7 @@ func answerAvailable(c *reference.Case) any {
 }
 
 func hasBlocks(c *reference.Case, _, _ any) bool {
-	return slices.ContainsFunc(inputOf(c).Messages, func(m events.Raw) bool {
+	return slices.ContainsFunc(inputOf(c).Messages, func(m codec.Raw) bool {
 		_, isText := reference.At(reference.Parsed(m), "content").(string)
 		return !isText
 	})

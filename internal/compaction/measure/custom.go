@@ -1,7 +1,7 @@
 package measure
 
 import (
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Custom has the settings of a profile beside its estimator: a profile of a release of the reference system
@@ -15,13 +15,13 @@ type Custom struct {
 	PlainTools bool
 	// PlaceholderRole is the role of summaries and truncation notices in the dialect of
 	// the reference, "" for the user, as in all others.
-	PlaceholderRole events.Role
+	PlaceholderRole dialect.Role
 }
 
 // customs by profile. A missing profile has those of "default".
 var customs = map[string]Custom{
 	"default": {Windows: DefaultWindows, MinimumTokens: 20_000},
-	"seed":    {Windows: func() Windows { return tableOf(documentedWindows) }, MinimumTokens: 20_000, PlainTools: true, PlaceholderRole: events.RoleSystem},
+	"seed":    {Windows: func() Windows { return tableOf(documentedWindows) }, MinimumTokens: 20_000, PlainTools: true, PlaceholderRole: dialect.RoleSystem},
 	"current": {Windows: func() Windows { return tableOf(currentWindows) }, MinimumTokens: 500},
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // ellipsis ends a cut text, and counts as part of it.
@@ -31,7 +31,7 @@ func (r Rate) Prose(budget Tokens) int64 {
 // two visible characters: never inside a rune, a letter with its accents or an emoji. Below three units only
 // dots are left. The second result reports whether it was cut.
 func CutUnits(text string, max int64) (string, bool) {
-	if int64(len(text)) <= max || int64(events.Units(text)) <= max {
+	if int64(len(text)) <= max || int64(codec.Units(text)) <= max {
 		return text, false
 	}
 	room := max - int64(len(ellipsis))

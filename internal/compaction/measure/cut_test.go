@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // A15: a text that is too long keeps its head, ends after a sentence or line where
@@ -60,7 +60,7 @@ func TestCutProperties(t *testing.T) {
 			}
 			return
 		}
-		if n := int64(events.Units(got)); n > max && max >= 0 {
+		if n := int64(codec.Units(got)); n > max && max >= 0 {
 			t.Fatalf("%d units of %d: %q", n, max, got)
 		}
 		if max <= 3 {
@@ -83,7 +83,7 @@ func TestCutProperties(t *testing.T) {
 func headOf(text string, n int64) string {
 	end := 0
 	for g := uniseg.NewGraphemes(text); g.Next(); {
-		if n -= int64(events.Units(g.Str())); n < 0 {
+		if n -= int64(codec.Units(g.Str())); n < 0 {
 			break
 		}
 		_, end = g.Positions()
@@ -109,7 +109,7 @@ func TestCutTokens(t *testing.T) {
 			r := measure.NewRate(p, provider)
 			for budget := measure.Tokens(8); budget < 3000; budget += 7 {
 				got, cut := measure.CutUnits(text, r.Prose(budget))
-				if cost := r.Text(int64(events.Units(got))); cost > budget || cut && 2*cost < budget {
+				if cost := r.Text(int64(codec.Units(got))); cost > budget || cut && 2*cost < budget {
 					t.Fatalf("%s %s: %d tokens of %d: %.60q", name, provider, cost, budget, got)
 				}
 			}

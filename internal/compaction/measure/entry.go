@@ -15,17 +15,11 @@ import (
 // Seq is a sequence number of the log.
 type Seq uint64
 
-// Key represents a name that is only compared; see [events.Key].
-type Key = events.Key
-
-// KeyOf returns the key of a name.
-func KeyOf(name string) Key { return dialect.KeyOf(name) }
-
 // KeysOf returns the keys of names.
-func KeysOf(names []string) []Key {
-	out := make([]Key, len(names))
+func KeysOf(names []string) []dialect.Key {
+	out := make([]dialect.Key, len(names))
 	for i, n := range names {
-		out[i] = KeyOf(n)
+		out[i] = dialect.KeyOf(n)
 	}
 	return out
 }
@@ -129,20 +123,20 @@ func (o Op) Direction() Direction {
 // Entry is one part of a message in a ledger: one tool call, one tool result, or a run of everything else. It
 // is 96 bytes. Parallel results that share a message are cleared one by one.
 type Entry struct {
-	Seq     Seq    // of the turn in the log
-	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
-	Tool    Key    // name of the tool
-	Path    Key    // file that a read reads, or that a call writes
-	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text; of words see [Entry.Hosted]; of a summary see [Entry.Spares]
-	Turn    uint32 // number of the turn, from 1
-	Index   uint32 // of the message in its turn
-	Part    uint32 // first part in its message
-	Parts   uint32 // number of parts
-	Text    uint32 // UTF-16 units of text
-	JSON    uint32 // UTF-16 units of arguments and unknown blocks
-	Base    uint32 // tokens of text and JSON before a provider's multiplier, by classes or counted
-	Bytes   uint32 // of text and JSON
-	Ceiling uint32 // largest UTF-16 size of a trimmed text, notices included
+	Seq     Seq         // of the turn in the log
+	Call    dialect.Key // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
+	Tool    dialect.Key // name of the tool
+	Path    dialect.Key // file that a read reads, or that a call writes
+	Variant dialect.Key // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text; of words see [Entry.Hosted]; of a summary see [Entry.Spares]
+	Turn    uint32      // number of the turn, from 1
+	Index   uint32      // of the message in its turn
+	Part    uint32      // first part in its message
+	Parts   uint32      // number of parts
+	Text    uint32      // UTF-16 units of text
+	JSON    uint32      // UTF-16 units of arguments and unknown blocks
+	Base    uint32      // tokens of text and JSON before a provider's multiplier, by classes or counted
+	Bytes   uint32      // of text and JSON
+	Ceiling uint32      // largest UTF-16 size of a trimmed text, notices included
 
 	Extent uint32 // of an entry with images their mean width and height, 16 bits each; of another result its newlines
 
@@ -230,7 +224,7 @@ func (e *Entry) End() events.Position {
 // Covers makes the entry represent a range of messages.
 func (e *Entry) Covers(first, last events.Position) {
 	e.Turn, e.Index, e.Part = uint32(first.Turn), uint32(first.Index), uint32(first.Part)
-	e.Call = Key(last.Turn)<<32 | Key(uint32(last.Index))
+	e.Call = dialect.Key(last.Turn)<<32 | dialect.Key(uint32(last.Index))
 }
 
 // CallSeq is the sequence of the turn that holds the call of a restored result, 0
@@ -267,7 +261,9 @@ func (s *Spares) List() (out []int64) {
 func (e *Entry) Spares() Spares { return Spares{uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} }
 
 // SetSpares sets them. A summary has neither tool nor file.
-func (e *Entry) SetSpares(s Spares) { e.Tool, e.Path, e.Variant = Key(s[0]), Key(s[1]), Key(s[2]) }
+func (e *Entry) SetSpares(s Spares) {
+	e.Tool, e.Path, e.Variant = dialect.Key(s[0]), dialect.Key(s[1]), dialect.Key(s[2])
+}
 
 // TruncationAt returns the truncation notice for a range that begins with e.
 func TruncationAt(e *Entry) Entry {
@@ -306,7 +302,7 @@ func (e *Entry) HostedHalf() dialect.HostedKind {
 
 // Cites reports whether an entry is words that refer to results of the provider's tools.
 func (e *Entry) Cites() bool {
-	return e.Kind == KindWords && e.Call == 0 && e.Variant == Key(dialect.HostedCites)
+	return e.Kind == KindWords && e.Call == 0 && e.Variant == dialect.Key(dialect.HostedCites)
 }
 
 // Clearable reports whether a placeholder can replace the content of an entry: results of the client's or the
@@ -314,8 +310,8 @@ func (e *Entry) Cites() bool {
 func (e *Entry) Clearable() bool { return e.Whole() || e.Hosted() && e.Op == OpNone }
 
 // Of reports whether the tool of an entry, or one of its tools, is in a list.
-func (e *Entry) Of(tools []Key) bool {
-	in := func(tool Key) bool { return tool != 0 && slices.Contains(tools, tool) }
+func (e *Entry) Of(tools []dialect.Key) bool {
+	in := func(tool dialect.Key) bool { return tool != 0 && slices.Contains(tools, tool) }
 	return in(e.Tool) || e.Hosted() && (in(e.Path) || in(e.Variant))
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Attachment is a file that waits to enter a history.
@@ -106,7 +107,7 @@ func (p *FilePlan) target(room Tokens) {
 
 // Units is the largest size of a file's summary, in UTF-16 units.
 func (p *FilePlan) Units(i int) int64 {
-	return max(p.rate.Prose(p.Files[i].Target)-int64(events.Units(noticeOf(events.FileSummarized, &p.texts[i]))), 0)
+	return max(p.rate.Prose(p.Files[i].Target)-int64(codec.Units(noticeOf(events.FileSummarized, &p.texts[i]))), 0)
 }
 
 // Summarized replaces a file by its summary; an empty one leaves the file to be cut.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Calls that a provider carries out are one entry with their results, one inside of another or
@@ -31,7 +32,7 @@ func TestMeasureHosted(t *testing.T) {
 		call + "," + inner + "," + found:                             {{0, 1, false, 1}, {1, 2, true, 0}},
 		answer:                                                       {{0, 1, false, 2}},
 	} {
-		m, err := events.Anthropic.Read(events.Raw(`{"role":"assistant","content":[` + content + `]}`))
+		m, err := events.Anthropic.Read(codec.Raw(`{"role":"assistant","content":[` + content + `]}`))
 		if err != nil {
 			t.Fatal(err)
 		}

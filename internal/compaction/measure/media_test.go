@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // An image counts by its dimensions in every dialect, wherever it is, and a PDF by its
@@ -64,7 +65,7 @@ func TestMediaCountBySize(t *testing.T) {
 		},
 		"ai-sdk pdf": {events.AISDK, "anthropic", "claude-haiku-4-5", `{"role":"user","content":[{"type":"file","mediaType":"application/pdf","data":"PDF"}]}`, 211_500},
 	} {
-		m, err := c.format.Read(events.Raw(strings.NewReplacer("IMAGE", picture, "PDF", pdf).Replace(c.message)))
+		m, err := c.format.Read(codec.Raw(strings.NewReplacer("IMAGE", picture, "PDF", pdf).Replace(c.message)))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -1,7 +1,7 @@
 package measure
 
 import (
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/events/weigh"
 )
@@ -47,14 +47,14 @@ func (by Meter) Text(s string) Size {
 }
 
 // partText measures the text of a part.
-func (by Meter) partText(p *events.Part) Size {
+func (by Meter) partText(p *dialect.Part) Size {
 	if p.Quoted == nil || by.Counter != nil {
 		return by.Text(p.Content())
 	}
 	return p.Size
 }
 
-func (by Meter) json(raw events.Raw) Size {
+func (by Meter) json(raw codec.Raw) Size {
 	size := weigh.JSON(raw)
 	if by.Counter != nil {
 		size.Base = by.Counter.Count(string(raw))
@@ -64,12 +64,12 @@ func (by Meter) json(raw events.Raw) Size {
 
 // Field is the size of a system prompt or of tools: of a string's text, of anything else's JSON; nil for
 // none.
-func (by Meter) Field(raw events.Raw) *Size {
+func (by Meter) Field(raw codec.Raw) *Size {
 	if raw == nil {
 		return nil
 	}
 	out := by.json(raw)
-	if s, ok := events.Text(raw); ok {
+	if s, ok := codec.Text(raw); ok {
 		out = by.Text(s)
 	}
 	out.Newlines = 0 // not used
@@ -78,10 +78,10 @@ func (by Meter) Field(raw events.Raw) *Size {
 
 // Measure returns the entries of one message, with estimates; a hidden message has none. An event is far too
 // small for sizes to reach 4 Gi units.
-func Measure(m events.Message, at Entry) []Entry { return Meter{}.Measure(nil, &m, at) }
+func Measure(m dialect.Message, at Entry) []Entry { return Meter{}.Measure(nil, &m, at) }
 
 // Measure appends the entries of a message.
-func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
+func (by Meter) Measure(out []Entry, m *dialect.Message, at Entry) []Entry {
 	if m.Hidden {
 		return out
 	}
@@ -96,15 +96,15 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 		e := at
 		e.Part, e.Parts = uint32(i), 1
 		switch p.Kind {
-		case events.PartCall:
+		case dialect.PartCall:
 			by.call(&e, p)
-		case events.PartResult:
+		case dialect.PartResult:
 			by.result(&e, p)
-		case events.PartImage: // an entry of its own, which can be cleared alone
+		case dialect.PartImage: // an entry of its own, which can be cleared alone
 			e.Kind, e.Parts = KindWords, 0
 			by.words(&e, p)
 		default:
-			if p.Kind == events.PartOther && p.Hosted.Kind > 0 {
+			if p.Kind == dialect.PartOther && p.Hosted.Kind > 0 {
 				by.hosted(&e, m.Parts[i:])
 				i += int(e.Parts) - 1
 				break
@@ -137,44 +137,44 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 	return out
 }
 
-func roleOf(r events.Role) Role {
+func roleOf(r dialect.Role) Role {
 	switch r {
-	case events.RoleSystem:
+	case dialect.RoleSystem:
 		return RoleSystem
-	case events.RoleAssistant:
+	case dialect.RoleAssistant:
 		return RoleAssistant
-	case events.RoleTool:
+	case dialect.RoleTool:
 		return RoleTool
 	default:
 		return RoleUser
 	}
 }
 
-func (by Meter) words(e *Entry, p *events.Part) {
+func (by Meter) words(e *Entry, p *dialect.Part) {
 	e.Parts++
 	if p.Locked {
 		e.Flags |= FlagThinking
-		if p.Kind == events.PartOther && e.Role == RoleSystem { // an encrypted summary: see responses.go
+		if p.Kind == dialect.PartOther && e.Role == RoleSystem { // an encrypted summary: see responses.go
 			e.Flags |= FlagPinned
 		}
 	}
 	switch p.Kind {
-	case events.PartText:
+	case dialect.PartText:
 		if e.addText(by.partText(p)); p.Hosted.Kind == dialect.HostedCites {
-			e.Variant = Key(dialect.HostedCites)
+			e.Variant = dialect.Key(dialect.HostedCites)
 		}
 		if !p.Blank() {
 			e.Flags &^= FlagEmpty
 		}
 		return
-	case events.PartThinking:
+	case dialect.PartThinking:
 		if p.Aside {
 			e.addJSON(by.json(p.Raw))
 		} else {
 			e.addText(by.partText(p))
 		}
 		e.Flags |= FlagThinking
-	case events.PartImage:
+	case dialect.PartImage:
 		e.setMedia(1, p.Papers, p.Media)
 	default:
 		e.addJSON(by.json(p.Raw))
@@ -184,9 +184,9 @@ func (by Meter) words(e *Entry, p *events.Part) {
 
 // hosted measures the run of parts of the provider's tools at the beginning of a list, or only its first part
 // if its calls have no results there.
-func (by Meter) hosted(e *Entry, parts []events.Part) {
+func (by Meter) hosted(e *Entry, parts []dialect.Part) {
 	h := &parts[0].Hosted
-	e.Kind, e.Call, e.Tool, e.Variant = KindWords, h.ID, h.Tool, Key(h.Kind)
+	e.Kind, e.Call, e.Tool, e.Variant = KindWords, h.ID, h.Tool, dialect.Key(h.Kind)
 	if n := dialect.HostedEnd(parts, 0); n > 0 {
 		e.Parts, e.Variant = uint32(n), 0
 	}
@@ -203,8 +203,8 @@ func (by Meter) hosted(e *Entry, parts []events.Part) {
 	}
 }
 
-func (by Meter) call(e *Entry, p *events.Part) {
-	e.Kind, e.Call, e.Tool = KindCall, p.CallKey(), KeyOf(p.Tool)
+func (by Meter) call(e *Entry, p *dialect.Part) {
+	e.Kind, e.Call, e.Tool = KindCall, p.CallKey(), dialect.KeyOf(p.Tool)
 	if p.Locked {
 		e.Flags |= FlagThinking
 	}
@@ -216,15 +216,15 @@ func (by Meter) call(e *Entry, p *events.Part) {
 	case len(path) > 0:
 		by.path(e, path, variant)
 	case 0 < len(p.Args) && len(p.Args) <= maxArgsKey:
-		e.Variant = KeyOf(string(p.Args))
+		e.Variant = dialect.KeyOf(string(p.Args))
 	}
 }
 
 // maxArgsKey bounds the arguments that distinguish a call from others of its tool, in bytes.
 const maxArgsKey = 1 << 10
 
-func (by Meter) result(e *Entry, p *events.Part) {
-	e.Kind, e.Call, e.Tool = KindResult, p.CallKey(), KeyOf(p.Tool)
+func (by Meter) result(e *Entry, p *dialect.Part) {
+	e.Kind, e.Call, e.Tool = KindResult, p.CallKey(), dialect.KeyOf(p.Tool)
 	size := by.partText(p)
 	e.addText(size)
 	e.Extent = uint32(size.Newlines)
@@ -245,7 +245,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 }
 
 // path notes the file that an entry reads.
-func (by Meter) path(e *Entry, path string, variant Key) {
+func (by Meter) path(e *Entry, path string, variant dialect.Key) {
 	if s := by.Text(path); s.Units <= maxPathUnits {
 		e.Flags |= FlagRead
 		e.Path, e.Variant, e.PathUnits, e.PathBase = dialect.KeyOf(path), variant, uint16(s.Units), uint16(s.Base)

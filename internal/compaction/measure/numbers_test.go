@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // The wants of this file are recorded answers of the reference system: of the
@@ -32,7 +33,7 @@ func TestEstimate(t *testing.T) {
 		{"anthropic", strings.Repeat("x", 60000), 21218},
 	} {
 		r := measure.NewRate(measure.Profiles["seed"], c.provider)
-		if got := r.Text(int64(events.Units(c.text))); got != c.want {
+		if got := r.Text(int64(codec.Units(c.text))); got != c.want {
 			t.Errorf("%s %.20q: %d tokens, want %d", c.provider, c.text, got, c.want)
 		}
 	}
@@ -40,9 +41,9 @@ func TestEstimate(t *testing.T) {
 
 // More images than a message should have still count, each.
 func TestImages(t *testing.T) {
-	m := events.Message{Role: events.RoleUser, Parts: make([]events.Part, 1<<16+1)}
+	m := dialect.Message{Role: dialect.RoleUser, Parts: make([]dialect.Part, 1<<16+1)}
 	for i := range m.Parts {
-		m.Parts[i].Kind = events.PartImage
+		m.Parts[i].Kind = dialect.PartImage
 	}
 	r := measure.NewRate(measure.Profiles["seed"], "openai")
 	var sum measure.Tokens

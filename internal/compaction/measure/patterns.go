@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Patterns are texts in which * matches any text: "# Rules*" matches texts that begin with "# Rules", "*do
@@ -39,12 +39,12 @@ func matches(pattern, text string) bool {
 }
 
 // matchesOne reports whether a text of a message, or of a result in it, matches.
-func (p Patterns) matchesOne(m *events.Message) bool {
+func (p Patterns) matchesOne(m *dialect.Message) bool {
 	if len(p) == 0 {
 		return false
 	}
 	for i := range m.Parts {
-		if part := &m.Parts[i]; (part.Kind == events.PartText || part.Kind == events.PartResult) && p.Match(part.Content()) {
+		if part := &m.Parts[i]; (part.Kind == dialect.PartText || part.Kind == dialect.PartResult) && p.Match(part.Content()) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/models"
 )
 
@@ -84,7 +85,7 @@ func (p *Prices) valid() bool {
 // ReadPrices reads a table of prices in the form of the embedded one.
 func ReadPrices(data []byte) (PriceTable, error) {
 	var t PriceTable
-	if err := events.UnmarshalStrict(data, &t); err != nil { //nolint:forbidigo // a file of the operator
+	if err := codec.UnmarshalStrict(data, &t); err != nil { //nolint:forbidigo // a file of the operator
 		return nil, fmt.Errorf("read prices: %w", err)
 	}
 	return t, nil
@@ -140,7 +141,7 @@ var embedded []byte
 // catalog is models.json.
 var catalog = func() *Catalog {
 	var c Catalog
-	if err := events.UnmarshalStrict(embedded, &c); err != nil { //nolint:forbidigo // a table of this package, embedded
+	if err := codec.UnmarshalStrict(embedded, &c); err != nil { //nolint:forbidigo // a table of this package, embedded
 		panic(fmt.Sprintf("measure: embedded models.json: %v", err)) // a defect of the build
 	}
 	return &c

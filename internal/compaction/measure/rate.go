@@ -1,6 +1,8 @@
 package measure
 
-import "compactd/internal/events"
+import (
+	"compactd/internal/events/dialect"
+)
 
 // Profile is one way to estimate tokens. Profiles are data: no stage branches on one. Sizes are UTF-16 code
 // units per token, framing is in tokens.
@@ -94,7 +96,7 @@ func (r Rate) Sized(s Size) Tokens {
 func (r *Rate) scale(base int64) Tokens { return Tokens(CeilDiv(base*r.times, r.of)) }
 
 // Message estimates a message as it is.
-func (r *Rate) Message(m events.Message) (t Tokens) {
+func (r *Rate) Message(m dialect.Message) (t Tokens) {
 	for _, e := range Measure(m, Entry{}) {
 		t += r.Entry(&e)
 	}

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 
 	"pgregory.net/rapid"
 )
@@ -14,8 +15,8 @@ import (
 // A4: name and arguments of a call count; in the reference a call is free, so that
 // an agent that writes files overflows unseen.
 func TestArgumentsCount(t *testing.T) {
-	m := events.Message{Role: events.RoleAssistant, Parts: []events.Part{
-		{Kind: events.PartCall, Tool: "write_file", Args: events.Raw(`{"content":"` + strings.Repeat("func f() {} ", 4_000) + `"}`)},
+	m := dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{
+		{Kind: dialect.PartCall, Tool: "write_file", Args: codec.Raw(`{"content":"` + strings.Repeat("func f() {} ", 4_000) + `"}`)},
 	}}
 	cost := func(profile string) measure.Tokens {
 		r := measure.NewRate(measure.Profiles[profile], "openai")

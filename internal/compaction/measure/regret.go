@@ -1,6 +1,10 @@
 package measure
 
-import "slices"
+import (
+	"slices"
+
+	"compactd/internal/events/dialect"
+)
 
 // maxGone bounds the remembered files, and commands, whose results a compaction removed.
 const maxGone = 64
@@ -9,8 +13,8 @@ const maxGone = 64
 // needed later. It follows from the log alone. After a change of a file, reading it again is no regret, nor
 // is running any command again.
 type Regret struct {
-	Reads []Key `json:"reads,omitzero"` // files whose contents were removed, the oldest first
-	Runs  []Key `json:"runs,omitzero"`  // other calls whose results were removed
+	Reads []dialect.Key `json:"reads,omitzero"` // files whose contents were removed, the oldest first
+	Runs  []dialect.Key `json:"runs,omitzero"`  // other calls whose results were removed
 	Repeated
 }
 
@@ -59,11 +63,11 @@ func (r *Regret) Compacted(before, after Results) {
 }
 
 // Results are the files and the other calls whose whole results are in view.
-type Results struct{ reads, runs []Key }
+type Results struct{ reads, runs []dialect.Key }
 
 // ResultsOf lists the results of a view, in its order.
 func ResultsOf(view []Entry) (out Results) {
-	calls := map[Key]*Entry{}
+	calls := map[dialect.Key]*Entry{}
 	for i := range view {
 		e := &view[i]
 		call := calls[e.Call]
@@ -89,7 +93,7 @@ func ResultsOf(view []Entry) (out Results) {
 }
 
 // runOf is the key of a call that reads no file: its tool and arguments; 0 if these are too long to be known.
-func runOf(call *Entry) Key {
+func runOf(call *Entry) dialect.Key {
 	if call.Variant == 0 || call.Path != 0 {
 		return 0
 	}
@@ -98,20 +102,20 @@ func runOf(call *Entry) Key {
 
 // without returns a list without a key, and whether the key was in it. It never changes the list, which
 // copies of a regret share.
-func without(list []Key, key Key) (out []Key, found bool) {
+func without(list []dialect.Key, key dialect.Key) (out []dialect.Key, found bool) {
 	if !slices.Contains(list, key) {
 		return list, false
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(k Key) bool { return k == key }), true
+	return slices.DeleteFunc(slices.Clone(list), func(k dialect.Key) bool { return k == key }), true
 }
 
 // gone adds the keys that are only in before to a list, the newest last, and removes the keys in after.
-func gone(list, before, after []Key) []Key {
-	in := make(map[Key]bool, len(after))
+func gone(list, before, after []dialect.Key) []dialect.Key {
+	in := make(map[dialect.Key]bool, len(after))
 	for _, k := range after {
 		in[k] = true
 	}
-	var out []Key
+	var out []dialect.Key
 	for _, k := range slices.Backward(slices.Concat(list, before)) {
 		if len(out) < maxGone && !in[k] {
 			in[k] = true

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // How fast contents are measured, in bytes per second.
@@ -16,7 +16,7 @@ func BenchmarkMeasure(b *testing.B) {
 		"cjk":   "日本語のテキスト、",
 	} {
 		text := strings.Repeat(piece, (1<<20)/len(piece))
-		m := events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}
+		m := dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {

@@ -7,12 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // measureText is the entry of a message with one text.
 func measureText(s string) measure.Entry {
-	m := events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: s}}}
+	m := dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: s}}}
 	return measure.Measure(m, measure.Entry{})[0]
 }
 
@@ -22,7 +23,7 @@ func TestMeasureSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strings.ToValidUTF8(rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-z0-9+/]{0,60}`)).Draw(t, "s"), "?")
 		e := measureText(s)
-		if want := events.Units(s); int(e.Text) != want || int(e.Bytes) != len(s) {
+		if want := codec.Units(s); int(e.Text) != want || int(e.Bytes) != len(s) {
 			t.Fatalf("%d units and %d bytes, want %d and %d", e.Text, e.Bytes, want, len(s))
 		}
 		if floor := (len(s) + 7) / 8; int(e.Base) < floor {
@@ -58,11 +59,11 @@ func TestClasses(t *testing.T) {
 // line, not a backslash and an n.
 func TestEscapes(t *testing.T) {
 	of := func(args string) uint32 {
-		m := events.Message{Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, Args: events.Raw(args)}}}
+		m := dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{{Kind: dialect.PartCall, Args: codec.Raw(args)}}}
 		return measure.Measure(m, measure.Entry{})[0].Base
 	}
 	code := "\tif a {\n\t\treturn \"b\"\n\t}\n"
-	raw, err := events.Marshal(map[string]string{"code": strings.Repeat(code, 40)})
+	raw, err := codec.Marshal(map[string]string{"code": strings.Repeat(code, 40)})
 	if err != nil {
 		t.Fatal(err)
 	}

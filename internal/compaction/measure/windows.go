@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/models"
 )
 
@@ -95,7 +95,7 @@ func (w Windows) join(other Windows, choose func(old, now Tokens) Tokens) {
 
 func mustWindows(data []byte) Windows {
 	var w Windows
-	if err := events.UnmarshalStrict(data, &w); err != nil { //nolint:forbidigo // a table of this package, embedded
+	if err := codec.UnmarshalStrict(data, &w); err != nil { //nolint:forbidigo // a table of this package, embedded
 		panic(fmt.Sprintf("measure: embedded table of windows: %v", err)) // a defect of the build
 	}
 	return w

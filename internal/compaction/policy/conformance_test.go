@@ -9,7 +9,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/reference"
 )
 
@@ -33,7 +33,7 @@ var suite = reference.Suite{
 type input struct {
 	Provider, Model      string
 	MaxTokens            measure.Tokens
-	ConversationMessages []events.Raw
+	ConversationMessages []codec.Raw
 	SystemPrompt         string
 	CurrentPrompt        string
 	ToolDefinitions      []json.RawMessage

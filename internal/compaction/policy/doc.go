@@ -2,7 +2,7 @@
 // thresholds in tokens that follow from them.
 //
 //	p, ok := policy.Preset("claude")
-//	p, err := p.With(events.Raw(`{"threshold":0.7,"target":0.5,"info":0.5}`)) // a session's own
+//	p, err := p.With(codec.Raw(`{"threshold":0.7,"target":0.5,"info":0.5}`)) // a session's own
 //	t := p.Thresholds(window, reserve, fixed)
 //	compact := t.BudgetOf(prompt, window, &p).ShouldCompact
 //

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Null switches a group off that has a switch, and leaves its other fields as they are.
@@ -18,16 +19,16 @@ func TestNullSwitchesOff(t *testing.T) {
 		`{"truncate":null}`:        `{"truncate":{"enabled":false}}`,
 		`{"restore":null}`:         `{"restore":{"enabled":false}}`,
 	} {
-		want, err := policy.Default().With(events.Raw(off))
+		want, err := policy.Default().With(codec.Raw(off))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := policy.Default().With(events.Raw(null)); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := policy.Default().With(codec.Raw(null)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, is not %s", null, err, off)
 		}
 	}
 	for _, bad := range []string{`{"prune":null,"prune":null}`, `{"cache":null,"unknown":null}`} {
-		if _, err := policy.Default().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
+		if _, err := policy.Default().With(codec.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

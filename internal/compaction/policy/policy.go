@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Policy decides when and how far a session is compacted.
@@ -101,14 +102,14 @@ func (p *Policy) NamesHashes() bool { return p.NamesPlaces() && p.Recall == reca
 // Set returns the policy with the fields of a JSON object: objects field by field, lists as a whole. Null
 // switches off a group that has a switch. A preparation that the object does not set moves between the target
 // and the threshold. The policy may be invalid. Unknown and duplicate fields, and wrong types, are errors.
-func (p Policy) Set(object events.Raw) (Policy, error) {
+func (p Policy) Set(object codec.Raw) (Policy, error) {
 	out, fit, err := p.set(object)
 	fit(&out)
 	return out, err
 }
 
 // set is Set without moving the preparation, which fit does.
-func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error) {
+func (p Policy) set(object codec.Raw) (out Policy, fit func(*Policy), err error) {
 	out = p
 	out.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
 	out.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
@@ -116,7 +117,7 @@ func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error
 	out.Pins = slices.Clone(p.Pins)
 	out.Locked = slices.Clone(p.Locked)
 	out.Summarize.Prepare = unset
-	if err = events.UnmarshalStrict(events.DisableNulls(object, hasSwitch), &out); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
+	if err = codec.UnmarshalStrict(events.DisableNulls(object, hasSwitch), &out); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
 		err = fmt.Errorf("set policy: %w", err)
 	}
 	fit = func(*Policy) {}
@@ -155,14 +156,14 @@ func (p *Policy) fitPrepare(off bool) {
 
 // With is Set for a policy from the wire: an invalid result is an error too, and errors have the code
 // bad_policy. Locked fields keep their values.
-func (p Policy) With(object events.Raw) (Policy, error) {
+func (p Policy) With(object codec.Raw) (Policy, error) {
 	p, _, err := p.Over(object)
 	return p, err
 }
 
 // Over is With, and lists the locked fields that the object would have changed. An object that is valid by
 // itself, but not with the locked values, is ignored as a whole.
-func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error) {
+func (p Policy) Over(object codec.Raw) (out Policy, ignored []string, err error) {
 	sent, fit, err := p.set(object)
 	if err != nil {
 		return sent, nil, events.NewInvalid(events.CodeBadPolicy, "policy", "has an unknown or duplicate field, or one of the wrong type")

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // B2: target, prepare and threshold are held against each other; the error names all three. A
@@ -33,7 +34,7 @@ func TestPrepareIsBetweenTargetAndThreshold(t *testing.T) {
 		{"default", `{"summarize":{"prepare":0.3,"enabled":false}}`, 300_000},
 	} {
 		p, _ := policy.Preset(c.preset)
-		got, err := p.With(events.Raw(c.set))
+		got, err := p.With(codec.Raw(c.set))
 		switch {
 		case c.want == 0 && err == nil:
 			t.Errorf("%s with %s is accepted", c.preset, c.set)
@@ -80,7 +81,7 @@ func TestOutputLimitsAreBytes(t *testing.T) {
 // Lists of a policy are its own: to set them in one leaves the others (A13).
 func TestListsAreNotShared(t *testing.T) {
 	base := policy.Default()
-	p, err := base.With(events.Raw(`{"prune":{"protected_tools":["a"],"micro":{"tools":["b"]}}}`))
+	p, err := base.With(codec.Raw(`{"prune":{"protected_tools":["a"],"micro":{"tools":["b"]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +97,12 @@ func TestListsAreNotShared(t *testing.T) {
 func TestFoldIsKept(t *testing.T) {
 	p := policy.Default()
 	for _, field := range []string{`{"max_entries":0}`, `{"max_entries":null}`} {
-		if out, err := p.With(events.Raw(field)); err != nil || out.MaxEntries != p.MaxEntries {
+		if out, err := p.With(codec.Raw(field)); err != nil || out.MaxEntries != p.MaxEntries {
 			t.Errorf("%s: %d, %v", field, out.MaxEntries, err)
 		}
 	}
 	for _, field := range []string{`{"max_entries":1}`, `{"max_entries":1000000}`} {
-		if _, err := p.With(events.Raw(field)); events.CodeOf(err) != events.CodeBadPolicy {
+		if _, err := p.With(codec.Raw(field)); events.CodeOf(err) != events.CodeBadPolicy {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -113,7 +114,7 @@ func TestBadWriters(t *testing.T) {
 		`{"summarize":{"model":"gpt-5"}}`, `{"summarize":{"provider":"embedded","model":"x"}}`, `{"summarize":{"provider":"a/b"}}`,
 		`{"summarize":{"provider":"open ai"}}`, `{"summarize":{"keep":0}}`, `{"summarize":{"keep":1.5}}`,
 	} {
-		if _, err := policy.Default().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
+		if _, err := policy.Default().With(codec.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
 			t.Errorf("%s: %v, want %s", bad, err, events.CodeBadPolicy)
 		}
 	}

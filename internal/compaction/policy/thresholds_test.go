@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // checkBudget is the budget with what the policy leaves of an output reserve.
@@ -49,7 +50,7 @@ func TestTriggers(t *testing.T) {
 		{`{"trigger_mode":"buffer","threshold_cap":0.95}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
 	} {
 		t.Run(fmt.Sprintf("%s window %d", c.policy, c.window), func(t *testing.T) {
-			p, err := policy.Default().With(events.Raw(c.policy))
+			p, err := policy.Default().With(codec.Raw(c.policy))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +101,7 @@ func TestCeiling(t *testing.T) {
 		{`{"target":0.01,"summarize":{"ceiling_tokens":500}}`, 136_000, 500},
 		{`{"target":0.3}`, 4_000, 400},
 	} {
-		p, err := policy.Default().With(events.Raw(c.policy))
+		p, err := policy.Default().With(codec.Raw(c.policy))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,7 @@ func TestPercentLeft(t *testing.T) {
 		{`{"trigger_mode":"buffer","enabled":false}`, 90_000, 50},
 		{`{}`, 54_400, 50},
 	} {
-		p, err := policy.Default().With(events.Raw(c.policy))
+		p, err := policy.Default().With(codec.Raw(c.policy))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestBadTriggers(t *testing.T) {
 		`{"limit_tokens":-1}`, `{"window_tokens":-1}`, `{"buffers":{"blocking_tokens":14000}}`, `{"buffers":{"warning_tokens":9000}}`,
 		`{"buffers":{"reserve_tokens":-1}}`,
 	} {
-		if _, err := policy.Default().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
+		if _, err := policy.Default().With(codec.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
 			t.Errorf("%s: %v, want %s", bad, err, events.CodeBadPolicy)
 		}
 	}
@@ -189,7 +190,7 @@ func TestBadTriggers(t *testing.T) {
 // The shares are of what the history can take, which lies above the part that no compaction
 // reduces: their order holds, whatever that part is, and the preset of the reference ignores it.
 func TestRoomForTheHistory(t *testing.T) {
-	tokens, err := policy.Default().With(events.Raw(`{"trigger_mode":"tokens","threshold_tokens":100000}`))
+	tokens, err := policy.Default().With(codec.Raw(`{"trigger_mode":"tokens","threshold_tokens":100000}`))
 	if err != nil {
 		t.Fatal(err)
 	}

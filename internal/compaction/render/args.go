@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 )
 
@@ -15,18 +14,18 @@ const leastString = 64
 // cutArgs returns arguments of a call within the size of a trimmed entry: the longest strings of the JSON are
 // cut to one size. If other values make the arguments long, one member stays, with the head of their text.
 // tail is the notice after a cut string. The result does not depend on the spelling of the JSON.
-func cutArgs(e *measure.Entry, args events.Raw, tail string) events.Raw {
+func cutArgs(e *measure.Entry, args codec.Raw, tail string) codec.Raw {
 	args = codec.Shortest(args)
 	kept, notice := e.Kept()
 	_, base := measure.WeighJSON(args)
 	most := base*kept/max(int64(e.JSON), 1) + measure.CeilDiv(notice, measure.PlainUnits)
-	return events.Raw(fitWeight(measure.WeighJSON, kept+notice, most, func(room int64) string {
+	return codec.Raw(fitWeight(measure.WeighJSON, kept+notice, most, func(room int64) string {
 		return string(argsWithin(args, room, tail))
 	}))
 }
 
 // argsWithin returns arguments of at most room units.
-func argsWithin(args events.Raw, room int64, tail string) events.Raw {
+func argsWithin(args codec.Raw, room int64, tail string) codec.Raw {
 	if args.Kind() == '"' { // not JSON, or the text of a custom tool
 		text, _ := codec.Text(args)
 		return quoteWithin(text, room, tail)
@@ -34,17 +33,17 @@ func argsWithin(args events.Raw, room int64, tail string) events.Raw {
 	longest := longestWithin(args, room, tail)
 	if longest < leastString {
 		const head, end = `{"arguments":`, `}`
-		return slices.Concat(events.Raw(head), quoteWithin(string(args), room-measure.UnitsOf(head+end), tail), events.Raw(end))
+		return slices.Concat(codec.Raw(head), quoteWithin(string(args), room-measure.UnitsOf(head+end), tail), codec.Raw(end))
 	}
-	return codec.MapStrings(args, func(quoted events.Raw) events.Raw { return cutString(quoted, longest, tail) })
+	return codec.MapStrings(args, func(quoted codec.Raw) codec.Raw { return cutString(quoted, longest, tail) })
 }
 
 // longestWithin returns the largest size of a string such that all arguments have at most room units; less
 // than leastString if that is not enough.
-func longestWithin(args events.Raw, room int64, tail string) int64 {
+func longestWithin(args codec.Raw, room int64, tail string) int64 {
 	var sizes []int64
 	total, _ := measure.WeighJSON(args)
-	codec.MapStrings(args, func(quoted events.Raw) events.Raw {
+	codec.MapStrings(args, func(quoted codec.Raw) codec.Raw {
 		n, _ := measure.WeighJSON(quoted)
 		sizes = append(sizes, n)
 		return quoted
@@ -61,7 +60,7 @@ func longestWithin(args events.Raw, room int64, tail string) int64 {
 }
 
 // cutString cuts a JSON string that is longer than longest units with the notice.
-func cutString(quoted events.Raw, longest int64, tail string) events.Raw {
+func cutString(quoted codec.Raw, longest int64, tail string) codec.Raw {
 	room := longest + quotedUnits(tail)
 	if n, _ := measure.WeighJSON(quoted); n <= room {
 		return quoted
@@ -72,7 +71,7 @@ func cutString(quoted events.Raw, longest int64, tail string) events.Raw {
 
 // quoteWithin returns the head of a text followed by the notice, as a JSON string of at most room units; or
 // the notice alone.
-func quoteWithin(text string, room int64, tail string) events.Raw {
+func quoteWithin(text string, room int64, tail string) codec.Raw {
 	for n := max(room-quotedUnits(tail), 0); ; {
 		head, _ := measure.CutUnits(text, n)
 		quoted := codec.Quote(head + tail)

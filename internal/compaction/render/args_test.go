@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 )
 
@@ -30,11 +29,11 @@ func TestCutArgs(t *testing.T) {
 				value = map[string]any{strings.Repeat("k", rapid.IntRange(1, 900).Draw(t, "n")): value}
 			}
 		}
-		data, err := events.Marshal(value)
+		data, err := codec.Marshal(value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := events.Raw(data)
+		args := codec.Raw(data)
 		units, base := measure.WeighJSON(args)
 		e := measure.Entry{Kind: measure.KindCall, Turn: 3, Index: 4, JSON: uint32(units), Base: uint32(base)}
 		e = e.TrimTo(rapid.Int64Range(256, max(units, 256)).Draw(t, "ceiling"))
@@ -56,7 +55,7 @@ func TestCutArgs(t *testing.T) {
 
 // The longest strings come down to one size; what is short stays.
 func TestCutArgsKeepsWhatIsShort(t *testing.T) {
-	args := events.Raw(`{"path":"/src/a.go","content":"` + strings.Repeat("line\\n", 2000) + `","mode":420}`)
+	args := codec.Raw(`{"path":"/src/a.go","content":"` + strings.Repeat("line\\n", 2000) + `","mode":420}`)
 	units, base := measure.WeighJSON(args)
 	e := measure.Entry{Kind: measure.KindCall, Turn: 1, JSON: uint32(units), Base: uint32(base)}
 	e = e.TrimTo(1000)

@@ -9,11 +9,12 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // cut adds the parts of an entry with a cut text. Several texts are cut as one: text after the cut is
 // dropped. All other parts stay.
-func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
+func (r *renderer) cut(parts []dialect.Part, e *measure.Entry) {
 	if e.Kind == measure.KindCall {
 		p := parts[0]
 		p.SetArgs(cutArgs(e, p.Args, r.placeNotice(e)))
@@ -25,9 +26,9 @@ func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 	for _, p := range parts {
 		n, base := measure.Weigh(p.Text)
 		switch {
-		case p.Kind == events.PartResult && e.Op != measure.OpTrim:
+		case p.Kind == dialect.PartResult && e.Op != measure.OpTrim:
 			p.SetText(r.limited(e, p.Text, most))
-		case p.Kind != events.PartResult && p.Kind != events.PartText:
+		case p.Kind != dialect.PartResult && p.Kind != dialect.PartText:
 			n, base = 0, 0
 		case room <= 0:
 			continue
@@ -85,9 +86,9 @@ func (r *renderer) named(result *measure.Entry) []string {
 }
 
 // callOf is the first call with an id, nil for none.
-func (r *renderer) callOf(id measure.Key) *measure.Entry {
+func (r *renderer) callOf(id dialect.Key) *measure.Entry {
 	if r.calls == nil {
-		r.calls = map[measure.Key]*measure.Entry{}
+		r.calls = map[dialect.Key]*measure.Entry{}
 		for i := range r.view.Entries {
 			e := &r.view.Entries[i]
 			if _, ok := r.calls[e.Call]; !ok && e.Kind == measure.KindCall && e.Call != 0 {
@@ -140,10 +141,10 @@ func (r *renderer) limitNotice(e *measure.Entry, text string) string {
 }
 
 // shareOf is the allowed weight of a cut entry's texts: the same share of their weight as of their units.
-func shareOf(e *measure.Entry, parts []events.Part) int64 {
+func shareOf(e *measure.Entry, parts []dialect.Part) int64 {
 	var base int64
 	for i := range parts {
-		if p := &parts[i]; p.Kind == events.PartText || p.Kind == events.PartResult {
+		if p := &parts[i]; p.Kind == dialect.PartText || p.Kind == dialect.PartResult {
 			_, n := measure.Weigh(p.Text)
 			base += n
 		}

@@ -1,6 +1,6 @@
 // Package render writes the entries of a view as messages of the session's dialect, valid for its provider.
 //
-//	raw, err := render.Render(view, func(seq measure.Seq) ([]events.Message, error) {
+//	raw, err := render.Render(view, func(seq measure.Seq) ([]dialect.Message, error) {
 //		return readTurn(seq)
 //	})
 //

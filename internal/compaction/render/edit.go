@@ -8,11 +8,12 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 )
 
 // edited adds the message of entries from ≤ i < to with their edits, unless nothing is left of it.
-func (r *renderer) edited(source *events.Message, from, to int) error {
+func (r *renderer) edited(source *dialect.Message, from, to int) error {
 	var err error
 	if r.draft, err = r.read(source); err == nil && len(r.view.Renamed) > 0 {
 		err = r.rename(from, to)
@@ -78,9 +79,9 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 }
 
 // apart adds the results and the other content of a message as two messages.
-func (r *renderer) apart(m *events.Message, out message, answers, calls []message) (err error) {
+func (r *renderer) apart(m *dialect.Message, out message, answers, calls []message) (err error) {
 	results, rest := *m, *m
-	results.Role, out.role = events.RoleTool, measure.RoleTool
+	results.Role, out.role = dialect.RoleTool, measure.RoleTool
 	all := slices.Clone(r.parts)
 	r.parts = slices.DeleteFunc(slices.Clone(all), isNoResult)
 	if out.raw, err = r.write(&results, &out); err != nil {
@@ -89,7 +90,7 @@ func (r *renderer) apart(m *events.Message, out message, answers, calls []messag
 	if err := r.add(out, answers, calls); err != nil {
 		return err
 	}
-	r.parts = slices.DeleteFunc(all, func(p events.Part) bool { return !isNoResult(p) || !hasContent(p) })
+	r.parts = slices.DeleteFunc(all, func(p dialect.Part) bool { return !isNoResult(p) || !hasContent(p) })
 	if len(r.parts) == 0 {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (r *renderer) apart(m *events.Message, out message, answers, calls []messag
 }
 
 // blanks appends the blank texts of an entry, or the entry if all of it is blank.
-func (r *renderer) blanks(out []events.Edit, m *events.Message, e *measure.Entry) []events.Edit {
+func (r *renderer) blanks(out []events.Edit, m *dialect.Message, e *measure.Entry) []events.Edit {
 	at := e.Position()
 	if e.Parts == 0 {
 		return append(out, events.Edit{Op: events.OpBlank, Position: at})
@@ -116,13 +117,13 @@ func (r *renderer) blanks(out []events.Edit, m *events.Message, e *measure.Entry
 	return out
 }
 
-func isNoResult(p events.Part) bool { return p.Kind != events.PartResult }
+func isNoResult(p dialect.Part) bool { return p.Kind != dialect.PartResult }
 
 // write writes a message with its remaining parts.
-func (r *renderer) write(m *events.Message, to *message) (events.Raw, error) {
+func (r *renderer) write(m *dialect.Message, to *message) (codec.Raw, error) {
 	if r.dialect.Strict { // blank texts are refused, and results come first
-		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
-		for n := len(r.parts); n > 1 && n < len(m.Parts) && r.parts[n-1].Kind == events.PartThinking; n = len(r.parts) {
+		r.parts = slices.DeleteFunc(r.parts, func(p dialect.Part) bool { return !hasContent(p) })
+		for n := len(r.parts); n > 1 && n < len(m.Parts) && r.parts[n-1].Kind == dialect.PartThinking; n = len(r.parts) {
 			r.parts = r.parts[:n-1] // the content that it led to is gone
 		}
 		if !slices.IsSortedFunc(r.parts, byRank) {
@@ -136,7 +137,7 @@ func (r *renderer) write(m *events.Message, to *message) (events.Raw, error) {
 	}
 	m.Parts = r.parts
 	if cap(r.room)-len(r.room) < len(m.Raw)+leastRoom {
-		r.room = make(events.Raw, 0, max(rooms*leastRoom, len(m.Raw)+leastRoom))
+		r.room = make(codec.Raw, 0, max(rooms*leastRoom, len(m.Raw)+leastRoom))
 	}
 	at := len(r.room)
 	out, err := r.view.Format.Append(r.room, m)
@@ -154,16 +155,16 @@ const (
 	rooms     = 16
 )
 
-func isEdited(p events.Part) bool { return p.Edited }
+func isEdited(p dialect.Part) bool { return p.Edited }
 
 // hasContent reports whether a part is more than white space.
-func hasContent(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() }
+func hasContent(p dialect.Part) bool { return p.Kind != dialect.PartText || !p.Blank() }
 
 // isAnswer reports whether a part is content, other than thinking.
-func isAnswer(p events.Part) bool { return hasContent(p) && p.Kind != events.PartThinking }
+func isAnswer(p dialect.Part) bool { return hasContent(p) && p.Kind != dialect.PartThinking }
 
 // edit carries out the op of entry i on its parts, and removes citations of results that are gone.
-func (r *renderer) edit(m *events.Message, i int) error {
+func (r *renderer) edit(m *dialect.Message, i int) error {
 	n := len(r.parts)
 	if err := r.editParts(m, i); err != nil || !r.view.Uncited[i] {
 		return err
@@ -177,7 +178,7 @@ func (r *renderer) edit(m *events.Message, i int) error {
 	return nil
 }
 
-func (r *renderer) editParts(m *events.Message, i int) error {
+func (r *renderer) editParts(m *dialect.Message, i int) error {
 	e := &r.view.Entries[i]
 	parts := m.Parts[e.Part : e.Part+e.Parts]
 	if e.Op.Trims() {
@@ -215,7 +216,7 @@ func (r *renderer) editParts(m *events.Message, i int) error {
 }
 
 // clearedRun is the placeholder of a run of calls of the provider's own tools and their results.
-func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part {
+func (r *renderer) clearedRun(e *measure.Entry, parts []dialect.Part) dialect.Part {
 	text, original := measure.ClearText, ""
 	if e.Op == measure.OpClearOld {
 		text = measure.ClearOldText
@@ -223,18 +224,18 @@ func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part
 	if r.view.Originals == ByHash {
 		original = dialect.HostedText(parts)
 	}
-	return events.Part{Kind: events.PartText, Text: r.recall(e, original, text), Edited: true}
+	return dialect.Part{Kind: dialect.PartText, Text: r.recall(e, original, text), Edited: true}
 }
 
 // clearedMedia is the placeholder of an image or document; any other part stays.
-func clearedMedia(p *events.Part) events.Part {
+func clearedMedia(p *dialect.Part) dialect.Part {
 	switch {
-	case p.Kind != events.PartImage:
+	case p.Kind != dialect.PartImage:
 		return *p
 	case p.Papers > 0:
-		return events.Part{Kind: events.PartText, Text: measure.DocumentText, Edited: true}
+		return dialect.Part{Kind: dialect.PartText, Text: measure.DocumentText, Edited: true}
 	default:
-		return events.Part{Kind: events.PartText, Text: measure.MediaText, Edited: true}
+		return dialect.Part{Kind: dialect.PartText, Text: measure.MediaText, Edited: true}
 	}
 }
 
@@ -247,7 +248,7 @@ func (r *renderer) recall(e *measure.Entry, original string, placeholder ...stri
 }
 
 // path finds the file that the result at entry i read.
-func (r *renderer) path(result *events.Part, i int) (string, error) {
+func (r *renderer) path(result *dialect.Part, i int) (string, error) {
 	if r.pairs == nil {
 		r.pairs = stage.Pair(r.view.Entries, r.view.Format)
 	}

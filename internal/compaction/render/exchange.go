@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 )
 
@@ -130,10 +129,10 @@ func (r *renderer) sort() {
 	}
 }
 
-func byRank(x, y events.Part) int { return rankOf(x) - rankOf(y) }
+func byRank(x, y dialect.Part) int { return rankOf(x) - rankOf(y) }
 
-func rankOf(p events.Part) int {
-	if p.Kind == events.PartResult {
+func rankOf(p dialect.Part) int {
+	if p.Kind == dialect.PartResult {
 		return 0
 	}
 	return 1

@@ -8,14 +8,16 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // A failure that is cleared keeps its first line with words: an empty one in front of it states nothing.
 func TestFailureBehindEmptyLine(t *testing.T) {
-	all, err := events.Anthropic.ReadAll([]events.Raw{
-		events.Raw(`{"role":"user","content":"check it"}`),
-		events.Raw(`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"make"}}]}`),
-		events.Raw(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":"\n> check failed\n` + strings.Repeat("noise ", 200) + `"}]}`),
+	all, err := events.Anthropic.ReadAll([]codec.Raw{
+		codec.Raw(`{"role":"user","content":"check it"}`),
+		codec.Raw(`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"make"}}]}`),
+		codec.Raw(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":true,"content":"\n> check failed\n` + strings.Repeat("noise ", 200) + `"}]}`),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +31,7 @@ func TestFailureBehindEmptyLine(t *testing.T) {
 			view[i].Set(&events.Edit{Op: events.OpTrim, Units: 500, Direction: string(measure.KeepHead), Lines: 1})
 		}
 	}
-	raw, _, err := render.Render(&render.View{Format: events.Anthropic, Entries: view}, func(measure.Seq) ([]events.Message, error) { return all, nil })
+	raw, _, err := render.Render(&render.View{Format: events.Anthropic, Entries: view}, func(measure.Seq) ([]dialect.Message, error) { return all, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (r *renderer) bridge() error {
 }
 
 // speaker has the roles of lines that compactd adds.
-var speaker = map[measure.Role]events.Role{measure.RoleUser: events.RoleUser, measure.RoleAssistant: events.RoleAssistant}
+var speaker = map[measure.Role]dialect.Role{measure.RoleUser: dialect.RoleUser, measure.RoleAssistant: dialect.RoleAssistant}
 
 // unmark drops marks for the cache from the oldest on, where they are more than the provider
 // takes. Marks of messages that only the caller has are unknown: any older message loses all of
@@ -140,7 +140,7 @@ func (r *renderer) close() error {
 	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.out[last].paused > 0 || r.view.endsOnAssistant() || r.opens() {
 		return nil
 	}
-	m, err := r.made(measure.RoleUser, textMessage(events.RoleUser, measure.CloseText))
+	m, err := r.made(measure.RoleUser, textMessage(dialect.RoleUser, measure.CloseText))
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (r *renderer) asUser(m *message) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(read.Parts, func(p events.Part) bool { return p.Kind != events.PartText }) {
+	if slices.ContainsFunc(read.Parts, func(p dialect.Part) bool { return p.Kind != dialect.PartText }) {
 		return nil
 	}
 	members, err := codec.ReadObject(m.raw)
@@ -175,7 +175,7 @@ func (r *renderer) asUser(m *message) error {
 	members = slices.DeleteFunc(members, func(x codec.Member) bool { return slices.Contains(ofSystem, x.Name) })
 	m.untouched = false
 	r.note(events.OpRole, m)
-	m.role, m.raw = measure.RoleUser, codec.WriteObject(codec.SetMember(members, "role", events.Raw(`"user"`)))
+	m.role, m.raw = measure.RoleUser, codec.WriteObject(codec.SetMember(members, "role", codec.Raw(`"user"`)))
 	return nil
 }
 
@@ -204,7 +204,7 @@ func isText(m *message) bool {
 	if m.raw == nil {
 		return true
 	}
-	for name, value := range events.Members(m.raw) {
+	for name, value := range codec.Members(m.raw) {
 		if name == "content" {
 			return value.Kind() == '"'
 		}
@@ -216,7 +216,7 @@ func plain(m *message) bool {
 	if !isSystem(*m) {
 		return true
 	}
-	for name := range events.Members(m.raw) {
+	for name := range codec.Members(m.raw) {
 		if slices.Contains(ofSystem, name) {
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // join joins the neighbours of the open exchange, and the message before it, where the dialect demands it. A
@@ -74,24 +75,24 @@ func (r *renderer) writeUnion() error {
 // union is a message joined from several of one role.
 type union struct {
 	at      int // in out
-	message events.Message
-	parts   []events.Part
+	message dialect.Message
+	parts   []dialect.Part
 	members []codec.Member // of the first, and further ones of the others
 	words   []worded       // members of these that join the words of several
-	refs    []events.Raw   // the agent's values in ref
+	refs    []codec.Raw    // the agent's values in ref
 }
 
 // worded is a member with text or blocks beside the content.
 type worded struct {
 	name   string
-	values []events.Raw // all of one kind
+	values []codec.Raw // all of one kind
 }
 
 // wordedMembers are the names of worded members of an assistant's message.
 var wordedMembers = []string{"reasoning_content", "reasoning", "refusal", "reasoning_details"}
 
 // readMembers reads a message, and its members.
-func (r *renderer) readMembers(raw events.Raw) (events.Message, []codec.Member, error) {
+func (r *renderer) readMembers(raw codec.Raw) (dialect.Message, []codec.Member, error) {
 	m, err := r.readRaw(raw)
 	if err != nil {
 		return m, nil, err
@@ -107,7 +108,7 @@ func (u *union) begin(r *renderer, n int) error {
 	if err != nil {
 		return err
 	}
-	*u = union{at: n, message: m, parts: append([]events.Part{}, m.Parts...), members: slices.Clone(members)}
+	*u = union{at: n, message: m, parts: append([]dialect.Part{}, m.Parts...), members: slices.Clone(members)}
 	from.calls, from.results, from.paused, from.resumed, from.untouched = false, false, 0, 0, false
 	from.holdsParts(m.Parts)
 	return u.refer(from.raw)
@@ -136,10 +137,10 @@ func (u *union) add(r *renderer, from *message) error {
 }
 
 // add1 adds a value to a worded member.
-func (u *union) add1(name string, first, value events.Raw) {
+func (u *union) add1(name string, first, value codec.Raw) {
 	i := slices.IndexFunc(u.words, func(w worded) bool { return w.name == name })
 	if i < 0 {
-		i, u.words = len(u.words), append(u.words, worded{name, []events.Raw{first}})
+		i, u.words = len(u.words), append(u.words, worded{name, []codec.Raw{first}})
 	}
 	u.words[i].values = append(u.words[i].values, value)
 }
@@ -148,7 +149,7 @@ func (u *union) add1(name string, first, value events.Raw) {
 const ref = "ref"
 
 // refer adds a message's value of ref. A list there is from an earlier union.
-func (u *union) refer(from events.Raw) error {
+func (u *union) refer(from codec.Raw) error {
 	if len(u.refs) == 1 {
 		if err := u.flatten(u.refs[0], 0); err != nil {
 			return err
@@ -168,8 +169,8 @@ func (u *union) refer(from events.Raw) error {
 }
 
 // flatten adds a value, or the elements of a list, after the first n of refs.
-func (u *union) flatten(v events.Raw, n int) error {
-	list := []events.Raw{v}
+func (u *union) flatten(v codec.Raw, n int) error {
+	list := []codec.Raw{v}
 	if v.Kind() == '[' {
 		var err error
 		if list, err = codec.ReadArray(v); err != nil {
@@ -183,7 +184,7 @@ func (u *union) flatten(v events.Raw, n int) error {
 }
 
 // write writes the message, results first.
-func (u *union) write(r *renderer) (events.Raw, error) {
+func (u *union) write(r *renderer) (codec.Raw, error) {
 	for _, w := range u.words {
 		u.members = codec.SetMember(u.members, w.name, w.write())
 	}
@@ -202,9 +203,9 @@ func (u *union) write(r *renderer) (events.Raw, error) {
 }
 
 // write returns all values as one.
-func (w *worded) write() events.Raw {
+func (w *worded) write() codec.Raw {
 	if w.values[0].Kind() == '[' {
-		var all []events.Raw
+		var all []codec.Raw
 		for _, v := range w.values {
 			list, _ := codec.ReadArray(v) // it was read before, as part of its message
 			all = append(all, list...)

@@ -12,18 +12,20 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // joinable draws a message of a role, with members beside its content.
 func joinable(t *rapid.T, f events.Format, role measure.Role) message {
-	m := events.Message{Role: speaker[role]}
+	m := dialect.Message{Role: speaker[role]}
 	for i := range rapid.IntRange(1, 3).Draw(t, "parts") {
-		p := events.Part{Kind: events.PartText, Text: rapid.SampledFrom([]string{"a", " b\n", "é", "\\\""}).Draw(t, "text")}
+		p := dialect.Part{Kind: dialect.PartText, Text: rapid.SampledFrom([]string{"a", " b\n", "é", "\\\""}).Draw(t, "text")}
 		if role == measure.RoleAssistant && rapid.Bool().Draw(t, "call") {
-			p = events.Part{Kind: events.PartCall, CallID: fmt.Sprint("call", i), Tool: "read", Args: events.Raw(`{"a":[1]}`)}
+			p = dialect.Part{Kind: dialect.PartCall, CallID: fmt.Sprint("call", i), Tool: "read", Args: codec.Raw(`{"a":[1]}`)}
 		}
 		if role == measure.RoleUser && (f == events.Anthropic || f == events.Bedrock) && rapid.Bool().Draw(t, "result") {
-			p = events.Part{Kind: events.PartResult, CallID: fmt.Sprint("call", i), Tool: "read", Text: "x"}
+			p = dialect.Part{Kind: dialect.PartResult, CallID: fmt.Sprint("call", i), Tool: "read", Text: "x"}
 		}
 		m.Parts = append(m.Parts, p)
 	}
@@ -38,7 +40,7 @@ func joinable(t *rapid.T, f events.Format, role measure.Role) message {
 	}{{"ref", slices.Concat(texts, lists, []string{`[["n"]]`})}, {"reasoning_content", []string{"", `"r"`, `"s t"`}}, {"reasoning_details", lists}, {"id", texts}, {"x", slices.Concat(texts, lists)}} {
 		name := member.name
 		if value := rapid.SampledFrom(member.values).Draw(t, name); value != "" {
-			raw = events.Raw(fmt.Sprintf(`%s,%q:%s}`, raw[:len(raw)-1], name, value))
+			raw = codec.Raw(fmt.Sprintf(`%s,%q:%s}`, raw[:len(raw)-1], name, value))
 		}
 	}
 	out := message{raw: raw, role: role, first: events.Position{Turn: rapid.Int64Range(0, 4).Draw(t, "turn")}}
@@ -63,7 +65,7 @@ func joinedOf(t *rapid.T, v *View, list []message) message {
 }
 
 // same reports whether two messages have the same members, whatever their order.
-func same(t *rapid.T, a, b events.Raw) bool {
+func same(t *rapid.T, a, b codec.Raw) bool {
 	var x, y map[string]any
 	if err := errors.Join(json.Unmarshal(a, &x), json.Unmarshal(b, &y)); err != nil {
 		t.Fatal(err)

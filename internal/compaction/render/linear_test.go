@@ -8,11 +8,13 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/linear"
 )
 
 // cutResults is a view with n calls in two messages and their results by turns, all of them cut to lines.
-func cutResults(t *testing.T, n int) (v *render.View, texts []events.Message) {
+func cutResults(t *testing.T, n int) (v *render.View, texts []dialect.Message) {
 	var calls [2][]string
 	var results []string
 	text := strings.Repeat("line of a log that is long\\n", 20)
@@ -27,11 +29,11 @@ func cutResults(t *testing.T, n int) (v *render.View, texts []events.Message) {
 		`{"role":"user","content":[` + strings.Join(results, ",") + `]}`,
 		`{"role":"assistant","content":"ok"}`,
 	} {
-		texts = append(texts, events.Message{Raw: events.Raw(content)})
+		texts = append(texts, dialect.Message{Raw: codec.Raw(content)})
 	}
 	v = &render.View{Format: events.Anthropic}
 	for i := range texts {
-		m, err := v.Format.ReadAll([]events.Raw{texts[i].Raw})
+		m, err := v.Format.ReadAll([]codec.Raw{texts[i].Raw})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +54,7 @@ func TestLinear(t *testing.T) {
 	for i, n := range []int{n, 4 * n} {
 		v, texts := cutResults(t, n)
 		run[i] = func() {
-			out, _, err := render.Render(v, func(measure.Seq) ([]events.Message, error) { return texts, nil })
+			out, _, err := render.Render(v, func(measure.Seq) ([]dialect.Message, error) { return texts, nil })
 			if err != nil || len(out) == 0 {
 				t.Fatal(err)
 			}

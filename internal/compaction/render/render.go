@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 )
@@ -16,7 +17,7 @@ import (
 // View is an effective history in entries, ready to be rendered.
 type View struct {
 	Format          events.Format
-	PlaceholderRole events.Role    // of summaries and truncation notices, see [measure.Custom]; "" is the user
+	PlaceholderRole dialect.Role   // of summaries and truncation notices, see [measure.Custom]; "" is the user
 	SystemInside    bool           // the model takes the system's messages within a conversation; see [SystemInside]
 	Demands         traits.Demands // of the provider
 	Marks           int            // cache marks in system prompt and tools
@@ -92,14 +93,14 @@ const entryEnvelope = 128
 
 // Texts returns the messages of the turn at a sequence of the log. The renderer does not change them. They
 // may be unread: a message without role and parts is read from its Raw when an edit needs it.
-type Texts func(measure.Seq) ([]events.Message, error)
+type Texts func(measure.Seq) ([]dialect.Message, error)
 
 // Render writes the view in the session's own dialect, valid for its provider. Messages that no edit changes
 // are the Raw of their texts, not a copy. changes are the changes by the provider's rules of form beside the
 // edits of the view, see [events.Op.Writes].
-func Render(v *View, texts Texts) (messages []events.Raw, changes []events.Edit, err error) {
+func Render(v *View, texts Texts) (messages []codec.Raw, changes []events.Edit, err error) {
 	err = v.render(texts, func(r *renderer) {
-		messages = make([]events.Raw, len(r.out))
+		messages = make([]codec.Raw, len(r.out))
 		for i := range r.out {
 			messages[i] = r.out[i].raw
 		}
@@ -111,7 +112,7 @@ func Render(v *View, texts Texts) (messages []events.Raw, changes []events.Edit,
 // Sourced is a message of a rendered history with its source, the messages of the log from First to Last;
 // First has no turn if there is none. Untouched: it is that one message unchanged.
 type Sourced struct {
-	Raw         events.Raw
+	Raw         codec.Raw
 	First, Last events.Position
 	Untouched   bool
 }
@@ -153,17 +154,17 @@ type renderer struct {
 	dialect *dialect.Dialect
 
 	seq       measure.Seq // of the turn at hand, 0 for none
-	turn      []events.Message
-	draft     events.Message // the message at hand, while it is edited
-	parts     []events.Part  // remaining parts
-	timestamp events.Raw     // of the message, once known
+	turn      []dialect.Message
+	draft     dialect.Message // the message at hand, while it is edited
+	parts     []dialect.Part  // remaining parts
+	timestamp codec.Raw       // of the message, once known
 	stamped   bool
-	known     map[place][]events.Part        // the messages that [renderer.part] has read
-	calls     map[measure.Key]*measure.Entry // the first call of each id; nil until a cut result needs it
+	known     map[place][]dialect.Part       // the messages that [renderer.part] has read
+	calls     map[dialect.Key]*measure.Entry // the first call of each id; nil until a cut result needs it
 	pairs     *stage.Pairing                 // nil until a placeholder needs it
 	moved     map[place]bool                 // messages whose parts moved to other places
 
-	room   events.Raw // for the next written message
+	room   codec.Raw // for the next written message
 	out    []message
 	open   int            // in out, beginning of the open exchange
 	done   int            // in out, end of the joined neighbours: placeholders may be put before open
@@ -178,7 +179,7 @@ type renderer struct {
 
 // message is a rendered message.
 type message struct {
-	raw            events.Raw
+	raw            codec.Raw
 	role           measure.Role
 	calls, results bool // it has any
 	paused         int  // calls of the provider's own tools without a result in it
@@ -261,7 +262,7 @@ func (r *renderer) message(from, to int) error {
 
 // untouched returns the original message, if no edit and no rule of the dialect changes it. It looks at
 // entries only.
-func (r *renderer) untouched(source *events.Message, from, to int) (out message, ok bool) {
+func (r *renderer) untouched(source *dialect.Message, from, to int) (out message, ok bool) {
 	strict := r.dialect.Strict // blank texts are refused, and results come first
 	var parts uint32
 	content, other := false, false
@@ -324,7 +325,7 @@ func (r *renderer) lost(e *measure.Entry) bool {
 }
 
 // source returns the message an entry was measured from.
-func (r *renderer) source(e *measure.Entry) (*events.Message, error) {
+func (r *renderer) source(e *measure.Entry) (*dialect.Message, error) {
 	if r.turn == nil || r.seq != e.Seq {
 		turn, err := r.texts(e.Seq)
 		if err != nil {
@@ -338,27 +339,27 @@ func (r *renderer) source(e *measure.Entry) (*events.Message, error) {
 	return &r.turn[e.Index], nil
 }
 
-func unread(m *events.Message) bool { return m.Role == "" }
+func unread(m *dialect.Message) bool { return m.Role == "" }
 
 // read returns a message with its parts.
-func (r *renderer) read(m *events.Message) (events.Message, error) {
+func (r *renderer) read(m *dialect.Message) (dialect.Message, error) {
 	if !unread(m) {
 		return *m, nil
 	}
 	return r.readRaw(m.Raw)
 }
 
-func (r *renderer) readRaw(raw events.Raw) (events.Message, error) {
-	list, err := r.view.Format.ReadAll([]events.Raw{raw})
+func (r *renderer) readRaw(raw codec.Raw) (dialect.Message, error) {
+	list, err := r.view.Format.ReadAll([]codec.Raw{raw})
 	if err != nil {
-		return events.Message{}, fmt.Errorf("render: %w", err)
+		return dialect.Message{}, fmt.Errorf("render: %w", err)
 	}
 	return list[0], nil
 }
 
 // part returns the first part of an entry. It reads each message once: many results may have their calls in
 // one message, or alternate between several.
-func (r *renderer) part(e *measure.Entry) (p events.Part, err error) {
+func (r *renderer) part(e *measure.Entry) (p dialect.Part, err error) {
 	parts, ok := r.known[placeOf(e)]
 	if !ok {
 		source, err := r.source(e)
@@ -370,7 +371,7 @@ func (r *renderer) part(e *measure.Entry) (p events.Part, err error) {
 			return p, err
 		}
 		if parts = m.Parts; r.known == nil {
-			r.known = map[place][]events.Part{}
+			r.known = map[place][]dialect.Part{}
 		}
 		r.known[placeOf(e)] = parts
 	}
@@ -380,7 +381,7 @@ func (r *renderer) part(e *measure.Entry) (p events.Part, err error) {
 	return parts[e.Part], nil
 }
 
-func holdsParts(parts []events.Part, e *measure.Entry) error {
+func holdsParts(parts []dialect.Part, e *measure.Entry) error {
 	if int(e.Part+e.Parts) > len(parts) {
 		return fmt.Errorf("render turn at %d: it has no part %d of message %d", e.Seq, e.Part, e.Index)
 	}
@@ -388,7 +389,7 @@ func holdsParts(parts []events.Part, e *measure.Entry) error {
 }
 
 // made writes a message made by compactd.
-func (r *renderer) made(role measure.Role, m events.Message) (message, error) {
+func (r *renderer) made(role measure.Role, m dialect.Message) (message, error) {
 	raw, err := r.view.Format.Write(m)
 	if err != nil {
 		return message{}, fmt.Errorf("render: %w", err)
@@ -399,10 +400,10 @@ func (r *renderer) made(role measure.Role, m events.Message) (message, error) {
 }
 
 // holdsParts adds parts to the facts of the message.
-func (m *message) holdsParts(parts []events.Part) {
+func (m *message) holdsParts(parts []dialect.Part) {
 	for i := range parts {
-		m.calls = m.calls || parts[i].Kind == events.PartCall
-		m.results = m.results || parts[i].Kind == events.PartResult
+		m.calls = m.calls || parts[i].Kind == dialect.PartCall
+		m.results = m.results || parts[i].Kind == dialect.PartResult
 		m.awaits(parts[i].Hosted.Kind)
 	}
 }

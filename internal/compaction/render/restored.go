@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 )
 
@@ -16,8 +16,8 @@ func (r *renderer) restored(e *measure.Entry) error {
 	if err != nil {
 		return err
 	}
-	shown, name := []events.Part{first}, skillName
-	if first.Kind == events.PartResult {
+	shown, name := []dialect.Part{first}, skillName
+	if first.Kind == dialect.PartResult {
 		name, err = r.nameOf(e, &first)
 	} else {
 		shown, err = r.words(e)
@@ -30,17 +30,17 @@ func (r *renderer) restored(e *measure.Entry) error {
 		text.WriteString(shown[i].Text)
 	}
 	out := text.String()
-	if room, _ := e.Kept(); int64(events.Units(out)) > room {
+	if room, _ := e.Kept(); int64(codec.Units(out)) > room {
 		out = r.cutText(e, out, room, shareOf(&own, shown))
 	}
-	return r.addMade(textMessage(events.RoleUser, fmt.Sprintf(measure.RestoreHead, name, e.Turn)+out))
+	return r.addMade(textMessage(dialect.RoleUser, fmt.Sprintf(measure.RestoreHead, name, e.Turn)+out))
 }
 
 // skillName replaces the name of a skill whose text is a message.
 const skillName = "text of a skill"
 
 // words lists the texts of an entry that is a run of words.
-func (r *renderer) words(e *measure.Entry) (out []events.Part, err error) {
+func (r *renderer) words(e *measure.Entry) (out []dialect.Part, err error) {
 	source, err := r.source(e)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (r *renderer) words(e *measure.Entry) (out []events.Part, err error) {
 		return nil, err
 	}
 	for _, p := range m.Parts[e.Part : e.Part+e.Parts] {
-		if p.Kind == events.PartText {
+		if p.Kind == dialect.PartText {
 			out = append(out, p)
 		}
 	}
@@ -58,7 +58,7 @@ func (r *renderer) words(e *measure.Entry) (out []events.Part, err error) {
 }
 
 // nameOf is the file that a restored result was read from, or its tool.
-func (r *renderer) nameOf(e *measure.Entry, result *events.Part) (string, error) {
+func (r *renderer) nameOf(e *measure.Entry, result *dialect.Part) (string, error) {
 	tool := result.Tool
 	if e.CallSeq() != 0 {
 		call, err := r.part(&measure.Entry{Seq: e.CallSeq(), Index: uint32(e.Call >> 32), Part: uint32(e.Call), Parts: 1})

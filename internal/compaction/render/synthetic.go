@@ -9,6 +9,8 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // IDNamespace is the namespace of the ids of outcomes and of synthetic messages.
@@ -28,12 +30,12 @@ func idOf(format string, args ...any) string {
 
 // truncationMessage is a truncation notice. Only the end of its range is sure: a summary may cover the
 // beginning.
-func (r *renderer) truncationMessage(e *measure.Entry) events.Message {
+func (r *renderer) truncationMessage(e *measure.Entry) dialect.Message {
 	text := measure.TruncateText
 	if int64(e.Text) > measure.UnitsOf(text) && r.view.Originals == ByPlace { // a range has no hash
 		text += measure.RecallMarker
 	}
-	m := textMessage(events.RoleUser, text)
+	m := textMessage(dialect.RoleUser, text)
 	end := e.End()
 	m.Truncation = idOf("truncation %d %d", end.Turn, end.Index)
 	m.ID = "truncation-marker-" + m.Truncation
@@ -48,7 +50,7 @@ func (r *renderer) summary(e *measure.Entry) error {
 	}
 	m := msgs[0]
 	if kept := e.Spares(); kept != (measure.Spares{}) {
-		var lines []events.Message
+		var lines []dialect.Message
 		for _, i := range kept.List() {
 			if int(i)+1 < len(msgs) {
 				lines = append(lines, msgs[i+1])
@@ -62,13 +64,13 @@ func (r *renderer) summary(e *measure.Entry) error {
 }
 
 // placeholder adds the placeholder of hidden messages.
-func (r *renderer) placeholder(m events.Message) error {
+func (r *renderer) placeholder(m dialect.Message) error {
 	m.As = r.view.PlaceholderRole
 	return r.addMade(m)
 }
 
 // addMade adds a user's message made by compactd that answers no call.
-func (r *renderer) addMade(m events.Message) error {
+func (r *renderer) addMade(m dialect.Message) error {
 	out, err := r.made(measure.RoleUser, m)
 	if err == nil {
 		r.put(rest, out)
@@ -77,18 +79,18 @@ func (r *renderer) addMade(m events.Message) error {
 }
 
 // result is the placeholder result of a call.
-func (r *renderer) result(e *measure.Entry, source *events.Message) (message, error) {
+func (r *renderer) result(e *measure.Entry, source *dialect.Message) (message, error) {
 	role, as := measure.RoleTool, r.dialect.Results
-	if as == events.RoleUser {
+	if as == dialect.RoleUser {
 		role = measure.RoleUser
 	}
 	call := &source.Parts[e.Part]
-	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: measure.AnswerText, Other: call.Raw}
-	return r.made(role, events.Message{Role: as, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: r.timestampOf(source)})
+	p := dialect.Part{Kind: dialect.PartResult, CallID: call.CallID, Tool: call.Tool, Text: measure.AnswerText, Other: call.Raw}
+	return r.made(role, dialect.Message{Role: as, Parts: []dialect.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: r.timestampOf(source)})
 }
 
 // timestampOf is the timestamp of the current message, searched for once.
-func (r *renderer) timestampOf(m *events.Message) events.Raw {
+func (r *renderer) timestampOf(m *dialect.Message) codec.Raw {
 	if !r.stamped {
 		r.timestamp, r.stamped = m.TimestampOf(), true
 	}
@@ -99,23 +101,23 @@ func (r *renderer) timestampOf(m *events.Message) events.Raw {
 const unknownTool = "unknown"
 
 // call is the placeholder call of a result.
-func (r *renderer) call(e *measure.Entry, source *events.Message) (message, error) {
+func (r *renderer) call(e *measure.Entry, source *dialect.Message) (message, error) {
 	result := &source.Parts[e.Part]
 	tool := headUnits(result.Tool, measure.MaxToolUnits)
-	m := textMessage(events.RoleAssistant, measure.CallTextHead+cmp.Or(tool, unknownTool)+measure.CallTextTail)
+	m := textMessage(dialect.RoleAssistant, measure.CallTextHead+cmp.Or(tool, unknownTool)+measure.CallTextTail)
 	if !r.dialect.Anonymous { // others refuse a call without a name
 		tool = cmp.Or(tool, unknownTool)
 	}
 	m.ID, m.Timestamp = syntheticID("repair-call-", e), r.timestampOf(source)
-	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool, Other: result.Raw})
+	m.Parts = append(m.Parts, dialect.Part{Kind: dialect.PartCall, CallID: result.CallID, Tool: tool, Other: result.Raw})
 	if r.view.Demands.Reasons {
-		m.Parts = append(m.Parts, events.Part{Kind: events.PartThinking, Aside: true, Text: " "})
+		m.Parts = append(m.Parts, dialect.Part{Kind: dialect.PartThinking, Aside: true, Text: " "})
 	}
 	return r.made(measure.RoleAssistant, m)
 }
 
-func textMessage(role events.Role, text string) events.Message {
-	return events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}
+func textMessage(role dialect.Role, text string) dialect.Message {
+	return dialect.Message{Role: role, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}
 }
 
 // headUnits returns the longest head of s with at most n UTF-16 units.

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Thinking decides which thinking a history keeps. The zero value keeps all.
@@ -62,6 +63,6 @@ func LoopAt(entries []measure.Entry, turn int64) Loop {
 
 // dropThinking removes the thinking from the parts after the first n.
 func (r *renderer) dropThinking(n int) {
-	kept := slices.DeleteFunc(r.parts[n:], func(p events.Part) bool { return p.Kind == events.PartThinking })
+	kept := slices.DeleteFunc(r.parts[n:], func(p dialect.Part) bool { return p.Kind == dialect.PartThinking })
 	r.parts = r.parts[:n+len(kept)]
 }

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // exchangesOf makes a history of a question and one exchange a turn, whose results have so
@@ -17,7 +18,7 @@ import (
 func exchangesOf(results ...uint32) []measure.Entry {
 	out := []measure.Entry{{Seq: 1, Turn: 1, Parts: 1, Role: measure.RoleUser, Flags: measure.FlagFirst, Text: 40, Base: 10}}
 	for i, n := range results {
-		turn, id := uint32(i+1), measure.Key(i+1)
+		turn, id := uint32(i+1), dialect.Key(i+1)
 		out = append(out,
 			measure.Entry{Seq: measure.Seq(turn), Turn: turn, Index: 1, Parts: 1, Kind: measure.KindCall, Role: measure.RoleAssistant, Flags: measure.FlagFirst, Call: id, JSON: 40, Base: 10},
 			measure.Entry{Seq: measure.Seq(turn + 1), Turn: turn + 1, Parts: 1, Kind: measure.KindResult, Role: measure.RoleUser, Flags: measure.FlagFirst, Call: id, Text: 4 * n, Base: n})
@@ -176,7 +177,7 @@ func TestFilesInUse(t *testing.T) {
 	read := func(turn, file int) measure.Entry {
 		return measure.Entry{
 			Seq: measure.Seq(turn), Turn: uint32(turn), Parts: 1, Kind: measure.KindRestored, Role: measure.RoleUser, Op: measure.OpTrim,
-			Flags: measure.FlagFirst | measure.FlagRead, Path: measure.Key(file), Text: 2_000, Base: 500, Ceiling: 2_200,
+			Flags: measure.FlagFirst | measure.FlagRead, Path: dialect.Key(file), Text: 2_000, Base: 500, Ceiling: 2_200,
 		}
 	}
 	h := stage.History{

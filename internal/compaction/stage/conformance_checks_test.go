@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/reference"
 )
@@ -74,13 +75,13 @@ func isBlank(m any) bool {
 }
 
 // worded are the messages that are not blank.
-func worded(messages []events.Raw) []events.Raw {
-	return slices.DeleteFunc(slices.Clone(messages), func(raw events.Raw) bool { return isBlank(reference.Parsed(raw)) })
+func worded(messages []codec.Raw) []codec.Raw {
+	return slices.DeleteFunc(slices.Clone(messages), func(raw codec.Raw) bool { return isBlank(reference.Parsed(raw)) })
 }
 
 // came reports whether a message is among those that came, unchanged.
-func came(messages []events.Raw, m any) bool {
-	return slices.ContainsFunc(messages, func(raw events.Raw) bool { return reference.Mismatch(reference.Parsed(raw), m) == "" })
+func came(messages []codec.Raw, m any) bool {
+	return slices.ContainsFunc(messages, func(raw codec.Raw) bool { return reference.Mismatch(reference.Parsed(raw), m) == "" })
 }
 
 // historyIsSound: a compacted history that is never longer than it was, in order,
@@ -160,7 +161,7 @@ func smallCompactIsSound(c *reference.Case, want, got any) string {
 }
 
 // sameMessages reports a message that is gone, another or empty.
-func sameMessages(before []events.Raw, after []any) string {
+func sameMessages(before []codec.Raw, after []any) string {
 	before, after = worded(before), slices.DeleteFunc(slices.Clone(after), isBlank)
 	if len(after) != len(before) {
 		return fmt.Sprintf("%d messages of %d", len(after), len(before))
@@ -233,7 +234,7 @@ func violations(got any) string {
 }
 
 // outOfOrder finds a message that stands before one it came after.
-func outOfOrder(before []events.Raw, after []any) string {
+func outOfOrder(before []codec.Raw, after []any) string {
 	place := map[any]int{}
 	for i, raw := range before {
 		if id := reference.At(reference.Parsed(raw), "id"); id != nil {
@@ -255,7 +256,7 @@ func outOfOrder(before []events.Raw, after []any) string {
 
 // firstUser reports the loss of the first user's message, unless a summary stands
 // for it.
-func firstUser(before []events.Raw, after []any) string {
+func firstUser(before []codec.Raw, after []any) string {
 	for _, raw := range before {
 		m := reference.Parsed(raw)
 		if reference.At(m, "role") != "user" || isBlank(m) {
@@ -284,7 +285,7 @@ func clearsShort(c *reference.Case, want, _ any) bool {
 	return slices.ContainsFunc(in.Messages, shortResult) && reference.At(want, "pruned") == true
 }
 
-func shortResult(m events.Raw) bool {
+func shortResult(m codec.Raw) bool {
 	text, _ := reference.At(reference.Parsed(m), "content").(string)
 	return reference.At(reference.Parsed(m), "role") == "tool_result" && len(text) <= len(measure.ClearText)
 }

@@ -10,6 +10,8 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/reference"
 )
 
@@ -49,7 +51,7 @@ var suite = reference.Suite{
 
 // stageInput is what the stages take.
 type stageInput struct {
-	Messages []events.Raw
+	Messages []codec.Raw
 	Config   struct {
 		ProtectTokens, MinimumSavings *measure.Tokens
 		ProtectedTools                *[]string
@@ -76,7 +78,7 @@ func stageOf(c *reference.Case) (in stageInput, d *stage.Draft) {
 // rendered writes what a draft or plan made of the messages.
 func (in *stageInput) rendered(entries []measure.Entry) []json.RawMessage {
 	texts := reference.Read(in.Messages)
-	return rendered(entries, in.profile, func(measure.Seq) ([]events.Message, error) { return texts, nil })
+	return rendered(entries, in.profile, func(measure.Seq) ([]dialect.Message, error) { return texts, nil })
 }
 
 // rendered writes entries as a profile has them rendered.
@@ -103,7 +105,7 @@ func answerPrune(c *reference.Case) any {
 func answerDeduplicate(c *reference.Case) any {
 	in, d := stageOf(c)
 	d.Deduplicate(300_000)
-	files := map[measure.Key]bool{}
+	files := map[dialect.Key]bool{}
 	for _, e := range d.Entries() {
 		if e.Op == measure.OpDeduplicate {
 			files[e.Path] = true
@@ -206,10 +208,10 @@ func counted(edits []events.Edit) map[events.Op]int {
 
 // compacted is what a plan did, in the words of the record. The summary is at
 // sequence 2, the messages at 1.
-func (in *stageInput) compacted(m *reference.Release, plan stage.Plan, texts []events.Message, summary *events.Summary) reference.Fields {
-	messages := rendered(plan.Entries, m.Profile, func(seq measure.Seq) ([]events.Message, error) {
+func (in *stageInput) compacted(m *reference.Release, plan stage.Plan, texts []dialect.Message, summary *events.Summary) reference.Fields {
+	messages := rendered(plan.Entries, m.Profile, func(seq measure.Seq) ([]dialect.Message, error) {
 		if seq == 2 {
-			return []events.Message{summary.Message()}, nil
+			return []dialect.Message{summary.Message()}, nil
 		}
 		return texts, nil
 	})
@@ -271,7 +273,7 @@ func answerSummarize(c *reference.Case) any {
 // an estimator of its own: a quarter more, no framing.
 func answerSplit(c *reference.Case) any {
 	var in struct {
-		Messages           []events.Raw
+		Messages           []codec.Raw
 		TargetRecentTokens float64
 	}
 	c.Into(&in)
@@ -287,7 +289,7 @@ func answerSplit(c *reference.Case) any {
 
 // emergencyInput is a history with what is available for the whole call.
 type emergencyInput struct {
-	Messages        []events.Raw
+	Messages        []codec.Raw
 	AvailableTokens measure.Tokens
 	Provider        string
 	Breakdown       struct{ SystemPrompt, CurrentPrompt, ToolDefinitions, FileAttachments measure.Tokens }

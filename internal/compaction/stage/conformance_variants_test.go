@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/reference"
 )
 
@@ -18,7 +19,7 @@ import (
 // its records. They give records for inputs that were not recorded.
 
 // modelPrune lists the results that the reference clears, and what that saves.
-func modelPrune(messages []events.Raw, protect, minimum measure.Tokens, tools []string, r measure.Rate) (cleared []int, saved measure.Tokens) {
+func modelPrune(messages []codec.Raw, protect, minimum measure.Tokens, tools []string, r measure.Rate) (cleared []int, saved measure.Tokens) {
 	var kept measure.Tokens
 	for i, raw := range slices.Backward(messages) {
 		m := reference.Parsed(raw)

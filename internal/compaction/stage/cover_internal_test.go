@@ -8,12 +8,13 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // A summary whose range ends behind the beginning of an earlier truncation covers what that one has kept: whole
 // messages, pinned ones with their calls and results, and none of them is restored beside itself.
 func TestSummaryBehindTruncation(t *testing.T) {
-	entry := func(turn, part uint32, k measure.Kind, r measure.Role, call measure.Key, flags measure.Flags) measure.Entry {
+	entry := func(turn, part uint32, k measure.Kind, r measure.Role, call dialect.Key, flags measure.Flags) measure.Entry {
 		e := measure.Entry{Seq: measure.Seq(turn), Turn: turn, Part: part, Parts: 1, Kind: k, Role: r, Call: call, Flags: flags, Text: 400, Base: 100, Bytes: 400}
 		if part == 0 {
 			e.Flags |= measure.FlagFirst

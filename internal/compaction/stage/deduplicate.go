@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Deduplicate replaces earlier reads of a file by pointers to the latest one. A read, also a failed one, is
@@ -71,14 +72,14 @@ func (d *Draft) disowned() []int {
 }
 
 // read identifies the content of a read.
-type read struct{ path, variant measure.Key }
+type read struct{ path, variant dialect.Key }
 
 // rereads iterates backwards over reads and placeholders of reads, each with the latest later read that
 // covers it, the whole file or the same lines, or −1.
 func (d *Draft) rereads() iter.Seq2[int, int] {
 	return func(yield func(i, later int) bool) {
 		if d.whole == nil {
-			d.whole, d.lines = map[measure.Key]int{}, map[read]int{}
+			d.whole, d.lines = map[dialect.Key]int{}, map[read]int{}
 		}
 		clear(d.whole)
 		clear(d.lines)

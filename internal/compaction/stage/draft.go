@@ -6,6 +6,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Draft is an effective history that stages edit. Each stage can be run alone.
@@ -45,7 +46,7 @@ type Draft struct {
 
 	// Memory for reuse.
 	room  []measure.Entry     // for the entries of a plan
-	whole map[measure.Key]int // reads of whole files, by their position from 1
+	whole map[dialect.Key]int // reads of whole files, by their position from 1
 	lines map[read]int        // the same of lines
 	list  []int               // entries that a stage edits
 

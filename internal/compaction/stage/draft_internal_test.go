@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // A draft keeps what follows from its entries instead of working it out again.
@@ -59,11 +60,11 @@ func drawEntries(t *rapid.T, f events.Format) []measure.Entry {
 				}
 			case measure.KindResult:
 				e.Flags |= measure.FlagRead
-				e.Path, e.Variant = measure.Key(number(1, 3, "path")), measure.Key(number(0, 2, "variant"))
+				e.Path, e.Variant = dialect.Key(number(1, 3, "path")), dialect.Key(number(0, 2, "variant"))
 				e.Op = measure.Op(max(number(-4, 2, "op"), 0))
 				fallthrough
 			default:
-				e.Call, e.Tool = measure.Key(number(0, ids, "id")), measure.Key(number(0, 2, "tool"))
+				e.Call, e.Tool = dialect.Key(number(0, ids, "id")), dialect.Key(number(0, 2, "tool"))
 			}
 			out = append(out, e)
 			e.Flags = 0

@@ -14,7 +14,7 @@ import (
 // later turn, which an agent appends as it is to the history that it was given.
 func TestUncite(t *testing.T) {
 	cites := func(turn uint32) measure.Entry {
-		return measure.Entry{Turn: turn, Kind: measure.KindWords, Role: measure.RoleAssistant, Variant: measure.Key(dialect.HostedCites)}
+		return measure.Entry{Turn: turn, Kind: measure.KindWords, Role: measure.RoleAssistant, Variant: dialect.Key(dialect.HostedCites)}
 	}
 	result := measure.Entry{Turn: 2, Kind: measure.KindWords, Role: measure.RoleAssistant, Call: 1, Parts: 2}
 	gone := result

@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Recorded answers of the reference system: of the release that its document describes. The newest result stays though it crosses the bound, as in the reference; a
@@ -109,18 +110,18 @@ func TestPrune(t *testing.T) {
 	} {
 		var entries []measure.Entry
 		for i, m := range c.messages {
-			p := events.Part{Text: strings.Repeat("x", m.units), Tool: m.tool}
-			role := events.RoleAssistant
+			p := dialect.Part{Text: strings.Repeat("x", m.units), Tool: m.tool}
+			role := dialect.RoleAssistant
 			switch m.role {
 			case "u":
-				role = events.RoleUser
+				role = dialect.RoleUser
 			case "c":
-				p.Kind = events.PartCall
+				p.Kind = dialect.PartCall
 			case "r":
-				role, p.Kind = events.RoleTool, events.PartResult
+				role, p.Kind = dialect.RoleTool, dialect.PartResult
 			}
 			entries = append(entries, measure.Measure(
-				events.Message{Role: role, Parts: []events.Part{p}}, measure.Entry{Turn: 1, Index: uint32(i)})...)
+				dialect.Message{Role: role, Parts: []dialect.Part{p}}, measure.Entry{Turn: 1, Index: uint32(i)})...)
 		}
 		own := policy.Default()
 		own.Summarize.Enabled = false

@@ -41,7 +41,7 @@ func (p *Pairing) find(entries []measure.Entry, f events.Format) {
 	p.Other = slices.Grow(p.Other[:0], len(entries))[:len(entries)]
 	p.lone, p.unpaired, p.last, p.halves = p.lone[:0], 0, 0, 0
 	calls := openCalls{entries: entries, other: p.Other}
-	var hosted map[measure.Key]int // calls of the provider's own tools that are open
+	var hosted map[dialect.Key]int // calls of the provider's own tools that are open
 	d, before := f.Dialect(), -1   // the entry rendered before
 	for i := range entries {
 		e := &entries[i]
@@ -56,7 +56,7 @@ func (p *Pairing) find(entries []measure.Entry, f events.Format) {
 		case measure.KindWords:
 			if half := e.HostedHalf(); half > 0 {
 				if p.halves++; hosted == nil {
-					hosted = map[measure.Key]int{}
+					hosted = map[dialect.Key]int{}
 				}
 				p.joinHosted(i, e.Call, half == dialect.HostedCall, hosted)
 			}
@@ -93,7 +93,7 @@ func (p *Pairing) join(result, call int) {
 }
 
 // joinHosted pairs a result of a provider's own tool with its open call, wherever that is.
-func (p *Pairing) joinHosted(i int, id measure.Key, call bool, open map[measure.Key]int) {
+func (p *Pairing) joinHosted(i int, id dialect.Key, call bool, open map[dialect.Key]int) {
 	if call {
 		open[id] = i
 	} else if at, ok := open[id]; ok {
@@ -228,7 +228,7 @@ func (c *openCalls) lookUp(n name, i int) int {
 // name is the search key of a call: its id, or its tool.
 type name struct {
 	tool bool
-	key  measure.Key
+	key  dialect.Key
 }
 
 // of reports whether a call has the name.

@@ -12,6 +12,8 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // Errors of the reference system, each with the right behaviour instead.
@@ -62,9 +64,9 @@ func TestParallelCallsStayWhole(t *testing.T) {
 
 func staysWhole(t *testing.T, format events.Format, history string) {
 	t.Helper()
-	var sent []events.Raw
+	var sent []codec.Raw
 	for line := range strings.SplitSeq(history, "\n") {
-		sent = append(sent, events.Raw(line))
+		sent = append(sent, codec.Raw(line))
 	}
 	msgs, err := format.ReadAll(sent)
 	if err != nil {
@@ -73,7 +75,7 @@ func staysWhole(t *testing.T, format events.Format, history string) {
 	d := stage.NewDraft(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""))
 	d.Repair()
 	view := &render.View{Format: format, Entries: d.Entries(), Uncited: stage.Uncite(d.Entries(), math.MaxInt64)}
-	got, _, err := render.Render(view, func(measure.Seq) ([]events.Message, error) { return msgs, nil })
+	got, _, err := render.Render(view, func(measure.Seq) ([]dialect.Message, error) { return msgs, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func staysWhole(t *testing.T, format events.Format, history string) {
 }
 
 // measured measures messages as one turn.
-func measured(msgs []events.Message) (out []measure.Entry) {
+func measured(msgs []dialect.Message) (out []measure.Entry) {
 	for i, m := range msgs {
 		out = append(out, measure.Measure(m, measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
@@ -95,10 +97,10 @@ func measured(msgs []events.Message) (out []measure.Entry) {
 func TestWordsAreNoPath(t *testing.T) {
 	long := strings.Repeat(" and so on", 200)
 	for _, text := range []string{"The thread pool is full", "read the docs", "cat food", "I was reading about it", "already read"} {
-		history := []events.Message{}
+		history := []dialect.Message{}
 		for range 3 {
-			history = append(history, events.Message{Role: events.RoleTool, Parts: []events.Part{
-				{Kind: events.PartResult, Tool: "search", Text: text + long},
+			history = append(history, dialect.Message{Role: dialect.RoleTool, Parts: []dialect.Part{
+				{Kind: dialect.PartResult, Tool: "search", Text: text + long},
 			}})
 		}
 		d := stage.NewDraft(measured(history), events.NeuroLink, measure.NewRate(measure.Profiles["default"], ""))

@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 )
 
@@ -20,9 +21,9 @@ type Renamed map[int]events.Position
 // Rename finds them in the entries of a repaired history.
 func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) Renamed {
 	out := Renamed{}
-	scope, seen := -1, map[measure.Key]bool{}
+	scope, seen := -1, map[dialect.Key]bool{}
 	if demands.UniqueIDs {
-		seen = make(map[measure.Key]bool, len(entries)/2) // of one call and one result each, mostly
+		seen = make(map[dialect.Key]bool, len(entries)/2) // of one call and one result each, mostly
 	}
 	starts := exchanges(entries, f)
 	for i := range entries {
@@ -31,7 +32,7 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 			continue
 		}
 		if starts[i] != scope && !demands.UniqueIDs {
-			seen = map[measure.Key]bool{} // clearing a large map would take as long each time
+			seen = map[dialect.Key]bool{} // clearing a large map would take as long each time
 		}
 		scope = starts[i]
 		switch {
@@ -70,7 +71,7 @@ func (d *Draft) duplicates() (out []int) {
 	starts, other := exchanges(d.entries, d.format), d.pairing().Other
 	type place struct {
 		exchange int
-		call     measure.Key
+		call     dialect.Key
 	}
 	first := map[place]int{}
 	for i := range d.entries {

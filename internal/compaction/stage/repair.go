@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Repair makes the history complete. A result that is too late or too early moves to its call. A repeated
@@ -151,7 +152,7 @@ type lateResult struct{ result, call int }
 // call.
 func (d *Draft) lateResults() []lateResult {
 	other, awaiting := d.pairing().Other, d.awaiting()
-	calls := map[measure.Key][]int{} // of each id
+	calls := map[dialect.Key][]int{} // of each id
 	shown := map[shownResult]bool{}
 	for i := range d.entries {
 		switch e := &d.entries[i]; {
@@ -204,7 +205,7 @@ func openFor(calls []int, other []int32, result, awaiting int) int {
 
 // shownResult is the content of a result under an id, as far as its entry shows it.
 type shownResult struct {
-	call, text               measure.Key
+	call, text               dialect.Key
 	units, json, base, bytes uint32
 	images                   uint32
 }

@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // hides reports whether an edit hides messages.
@@ -112,8 +113,8 @@ func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, 
 
 // inUse are the files named by calls after a placeholder: the agent works on them, and may not have read them
 // since.
-func (d *Draft) inUse(placeholder int) map[measure.Key]bool {
-	out := map[measure.Key]bool{}
+func (d *Draft) inUse(placeholder int) map[dialect.Key]bool {
+	out := map[dialect.Key]bool{}
 	end := d.entries[placeholder].End()
 	for i := placeholder + 1; i < len(d.entries); i++ {
 		if e := &d.entries[i]; e.Kind == measure.KindCall && e.Path != 0 && measure.MessageOf(e.Position()).Compare(end) > 0 {

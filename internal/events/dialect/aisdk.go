@@ -17,7 +17,7 @@ var aiSDK = Dialect{
 }
 
 func readAISDK(d *Dialect, w *Reader) (Message, error) {
-	m, _, content := d.readBlocks(w, func() (Raw, []Part) { return readContent(w, w.room(), readAISDKPart) }, func(key []byte) {
+	m, _, content := d.readBlocks(w, func() (codec.Raw, []Part) { return readContent(w, w.room(), readAISDKPart) }, func(key []byte) {
 		switch {
 		case isOptions(key):
 			w.options()
@@ -42,7 +42,7 @@ func readAISDK(d *Dialect, w *Reader) (Message, error) {
 // readAISDKPart reads the part at w. One of an unknown type is PartOther, and so is a call
 // that the provider carries out: its result is in the same message.
 func readAISDKPart(w *Reader, p *Part) {
-	var kind, id, name, input, own, failed Raw
+	var kind, id, name, input, own, failed codec.Raw
 	var text codec.Measured
 	var answer Part
 	p.Raw = w.Object(func(key []byte) {
@@ -107,7 +107,7 @@ func readAISDKPart(w *Reader, p *Part) {
 
 // aiSDKOutput reads the output of a tool-result: a text, a JSON value, or content parts.
 func (w *Reader) aiSDKOutput(p *Part) {
-	var kind Raw
+	var kind codec.Raw
 	var value codec.Measured
 	var inner []Part
 	raw := w.fields(func(key []byte) {
@@ -147,7 +147,7 @@ func (w *Reader) aiSDKOutput(p *Part) {
 // readAISDKAnswer reads a part within the output of a tool-result. All that is neither text
 // nor unknown is media.
 func readAISDKAnswer(w *Reader, p *Part) {
-	var kind Raw
+	var kind codec.Raw
 	var text codec.Measured
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
@@ -173,14 +173,14 @@ func readAISDKAnswer(w *Reader, p *Part) {
 	}
 }
 
-func appendAISDK(out Raw, m *Message) (Raw, error) {
-	return codec.AppendWith(out, m.withRole(m.Role), "content", func(out Raw) (Raw, error) { return appendContent(out, m.Parts, appendAISDKPart) })
+func appendAISDK(out codec.Raw, m *Message) (codec.Raw, error) {
+	return codec.AppendWith(out, m.withRole(m.Role), "content", func(out codec.Raw) (codec.Raw, error) { return appendContent(out, m.Parts, appendAISDKPart) })
 }
 
-func appendAISDKPart(out Raw, p *Part) (Raw, error) {
+func appendAISDKPart(out codec.Raw, p *Part) (codec.Raw, error) {
 	switch p.Kind {
 	case PartText:
-		return codec.AppendWith(out, orObject(p.Raw, codec.Member{Name: "type", Value: Raw(`"text"`)}), "text", p.appendText)
+		return codec.AppendWith(out, orObject(p.Raw, codec.Member{Name: "type", Value: codec.Raw(`"text"`)}), "text", p.appendText)
 	case PartCall:
 		raw := orObject(p.Raw, p.aiSDKNames("tool-call")...)
 		return codec.AppendWith(out, raw, spelled(raw, "input", "args"), p.appendArgs)
@@ -194,7 +194,7 @@ func appendAISDKPart(out Raw, p *Part) (Raw, error) {
 			kind = "error-text"
 		}
 		output := codec.WriteObject([]codec.Member{{Name: "type", Value: codec.Quote(kind)}, {Name: "value", Value: codec.Quote(p.Text)}})
-		return codec.AppendWith(out, raw, "output", func(out Raw) (Raw, error) { return append(out, output...), nil })
+		return codec.AppendWith(out, raw, "output", func(out codec.Raw) (codec.Raw, error) { return append(out, output...), nil })
 	default:
 		return out, errCannotMake
 	}

@@ -18,14 +18,14 @@ var anthropic = Dialect{
 // readAnthropic reads a message of Anthropic's messages API. A system message
 // is not part of that API, but harmless: some gateways take it.
 func readAnthropic(d *Dialect, w *Reader) (Message, error) {
-	m, _, content := d.readBlocks(w, func() (Raw, []Part) { return readContent(w, w.room(), readAnthropicBlock) }, w.other)
+	m, _, content := d.readBlocks(w, func() (codec.Raw, []Part) { return readContent(w, w.room(), readAnthropicBlock) }, w.other)
 	return w.complete(m, content.Kind() == '"' || content.Kind() == '[')
 }
 
 // readAnthropicBlock reads the block at w. A block of unknown type, or of a
 // text that is no string, is PartOther.
 func readAnthropicBlock(w *Reader, p *Part) {
-	var kind, id, name, input, answers, failed Raw
+	var kind, id, name, input, answers, failed codec.Raw
 	var text, thinking, content codec.Measured
 	var inner []Part
 	cites := false
@@ -102,37 +102,37 @@ func readAnthropicBlock(w *Reader, p *Part) {
 }
 
 // appendAnthropic puts the parts of m into its Raw, nil when m is made by compactd.
-func appendAnthropic(out Raw, m *Message) (Raw, error) {
+func appendAnthropic(out codec.Raw, m *Message) (codec.Raw, error) {
 	role := m.Role
 	if role == RoleTool { // results are a user's blocks here
 		role = RoleUser
 	}
-	return codec.AppendWith(out, m.withRole(role), "content", func(out Raw) (Raw, error) { return appendContent(out, m.Parts, appendAnthropicBlock) })
+	return codec.AppendWith(out, m.withRole(role), "content", func(out codec.Raw) (codec.Raw, error) { return appendContent(out, m.Parts, appendAnthropicBlock) })
 }
 
-func appendAnthropicBlock(out Raw, p *Part) (Raw, error) {
+func appendAnthropicBlock(out codec.Raw, p *Part) (codec.Raw, error) {
 	return appendBlock(out, p, createAnthropicBlock)
 }
 
-func createAnthropicBlock(p Part) (Raw, error) {
+func createAnthropicBlock(p Part) (codec.Raw, error) {
 	switch p.Kind {
 	case PartText:
 		return textBlock(p.Text), nil
 	case PartCall:
 		return codec.WriteObject([]codec.Member{
-			{Name: "type", Value: Raw(`"tool_use"`)},
+			{Name: "type", Value: codec.Raw(`"tool_use"`)},
 			{Name: "id", Value: codec.Quote(p.CallID)},
 			{Name: "name", Value: codec.Quote(p.Tool)},
 			{Name: "input", Value: arguments(p)},
 		}), nil
 	case PartResult:
 		ms := []codec.Member{
-			{Name: "type", Value: Raw(`"tool_result"`)},
+			{Name: "type", Value: codec.Raw(`"tool_result"`)},
 			{Name: "tool_use_id", Value: codec.Quote(p.CallID)},
 			{Name: "content", Value: codec.Quote(p.Text)},
 		}
 		if p.Failed {
-			ms = append(ms, codec.Member{Name: "is_error", Value: Raw(`true`)})
+			ms = append(ms, codec.Member{Name: "is_error", Value: codec.Raw(`true`)})
 		}
 		return codec.WriteObject(ms), nil
 	default:

@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"testing"
 
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 )
 
@@ -20,10 +21,10 @@ func TestReadAnthropic(t *testing.T) {
 				`{"type":"redacted_thinking","data":"x"} ,{"type":"text","text":"a","citations":[]},` +
 				`{"type":"tool_use","id":"t1","name":"read","input":{ "p" : 1,"p":2}}]}`,
 			Message{Role: RoleAssistant, Parts: []Part{
-				{Kind: PartThinking, Text: "hm", Raw: Raw(`{"type":"thinking","thinking":"hm","signature":"sig"}`)},
-				{Kind: PartThinking, Raw: Raw(`{"type":"redacted_thinking","data":"x"}`)},
-				{Kind: PartText, Text: "a", Raw: Raw(`{"type":"text","text":"a","citations":[]}`)},
-				{Kind: PartCall, CallID: "t1", Tool: "read", Args: Raw(`{ "p" : 1,"p":2}`), Raw: Raw(`{"type":"tool_use","id":"t1","name":"read","input":{ "p" : 1,"p":2}}`)},
+				{Kind: PartThinking, Text: "hm", Raw: codec.Raw(`{"type":"thinking","thinking":"hm","signature":"sig"}`)},
+				{Kind: PartThinking, Raw: codec.Raw(`{"type":"redacted_thinking","data":"x"}`)},
+				{Kind: PartText, Text: "a", Raw: codec.Raw(`{"type":"text","text":"a","citations":[]}`)},
+				{Kind: PartCall, CallID: "t1", Tool: "read", Args: codec.Raw(`{ "p" : 1,"p":2}`), Raw: codec.Raw(`{"type":"tool_use","id":"t1","name":"read","input":{ "p" : 1,"p":2}}`)},
 			}},
 		},
 		{
@@ -33,13 +34,13 @@ func TestReadAnthropic(t *testing.T) {
 				`{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]},` +
 				`{"type":"tool_result","tool_use_id":"t3"}]}`,
 			Message{Role: RoleUser, Parts: []Part{
-				{Kind: PartResult, CallID: "t1", Text: "ok", Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":"ok"}`)},
+				{Kind: PartResult, CallID: "t1", Text: "ok", Raw: codec.Raw(`{"type":"tool_result","tool_use_id":"t1","content":"ok"}`)},
 				{
 					Kind: PartResult, CallID: "t2", Text: "a\nb", Images: 2, Papers: 1, Failed: true,
-					Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},` +
+					Raw: codec.Raw(`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},` +
 						`{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]}`),
 				},
-				{Kind: PartResult, CallID: "t3", Raw: Raw(`{"type":"tool_result","tool_use_id":"t3"}`)},
+				{Kind: PartResult, CallID: "t3", Raw: codec.Raw(`{"type":"tool_result","tool_use_id":"t3"}`)},
 			}},
 		},
 		{
@@ -50,29 +51,29 @@ func TestReadAnthropic(t *testing.T) {
 			Message{Role: RoleUser, Parts: []Part{
 				{
 					Kind: PartResult, CallID: "t1", Text: "a\n" + `{"type":"search_result","title":"x"}`,
-					Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},{"type":"search_result","title":"x"}]}`),
+					Raw: codec.Raw(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},{"type":"search_result","title":"x"}]}`),
 				},
-				{Kind: PartResult, CallID: "t2", Text: `{"a":1}`, Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","content":{"a":1}}`)},
+				{Kind: PartResult, CallID: "t2", Text: `{"a":1}`, Raw: codec.Raw(`{"type":"tool_result","tool_use_id":"t2","content":{"a":1}}`)},
 			}},
 		},
 		{
 			"a result within a result is not one",
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"tool_result","content":"a"}]}]}`,
 			Message{Role: RoleUser, Parts: []Part{
-				{Kind: PartResult, CallID: "t1", Text: `{"type":"tool_result","content":"a"}`, Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"tool_result","content":"a"}]}`)},
+				{Kind: PartResult, CallID: "t1", Text: `{"type":"tool_result","content":"a"}`, Raw: codec.Raw(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"tool_result","content":"a"}]}`)},
 			}},
 		},
 		{
 			"unknown blocks stay",
 			`{"role":"user","content":[{"type":"image","source":{}},{"type":"server_tool_use","id":"x"},{"text":"no type"},{"type":"text","text":7},"bare",5,null]}`,
 			Message{Role: RoleUser, Parts: []Part{
-				{Kind: PartImage, Raw: Raw(`{"type":"image","source":{}}`)},
-				{Kind: PartOther, Raw: Raw(`{"type":"server_tool_use","id":"x"}`), Hosted: dialect.Hosted{Kind: dialect.HostedCall, ID: dialect.CallKeyOf("x")}},
-				{Kind: PartOther, Raw: Raw(`{"text":"no type"}`)},
-				{Kind: PartOther, Raw: Raw(`{"type":"text","text":7}`)},
-				{Kind: PartOther, Raw: Raw(`"bare"`)},
-				{Kind: PartOther, Raw: Raw(`5`)},
-				{Kind: PartOther, Raw: Raw(`null`)},
+				{Kind: PartImage, Raw: codec.Raw(`{"type":"image","source":{}}`)},
+				{Kind: PartOther, Raw: codec.Raw(`{"type":"server_tool_use","id":"x"}`), Hosted: dialect.Hosted{Kind: dialect.HostedCall, ID: dialect.CallKeyOf("x")}},
+				{Kind: PartOther, Raw: codec.Raw(`{"text":"no type"}`)},
+				{Kind: PartOther, Raw: codec.Raw(`{"type":"text","text":7}`)},
+				{Kind: PartOther, Raw: codec.Raw(`"bare"`)},
+				{Kind: PartOther, Raw: codec.Raw(`5`)},
+				{Kind: PartOther, Raw: codec.Raw(`null`)},
 			}},
 		},
 	})
@@ -133,12 +134,12 @@ func TestWriteAnthropic(t *testing.T) {
 			*m = Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "t1", Tool: "n", Text: "gone"}}}
 		}, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"gone"}]}`},
 		{"new calls", "", func(m *Message) {
-			*m = Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}, {Kind: PartCall, CallID: "t1", Tool: "n"}, {Kind: PartCall, CallID: "t2", Tool: "n", Args: Raw(`{"a":1}`)}}}
+			*m = Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}, {Kind: PartCall, CallID: "t1", Tool: "n"}, {Kind: PartCall, CallID: "t2", Tool: "n", Args: codec.Raw(`{"a":1}`)}}}
 		}, `{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t1","name":"n","input":{}},{"type":"tool_use","id":"t2","name":"n","input":{"a":1}}]}`},
 	})
 	checkWriteErrors(t, Anthropic, map[string]Message{
 		"new image":    {Role: RoleUser, Parts: []Part{{Kind: PartImage}}},
 		"new thinking": {Role: RoleUser, Parts: []Part{{Kind: PartThinking, Text: "a"}}},
-		"no object":    {Role: RoleUser, Raw: Raw(`[]`)},
+		"no object":    {Role: RoleUser, Raw: codec.Raw(`[]`)},
 	})
 }

@@ -19,7 +19,7 @@ var bedrock = Dialect{
 }
 
 func readBedrock(d *Dialect, w *Reader) (Message, error) {
-	m, _, content := d.readBlocks(w, func() (Raw, []Part) { return w.blocks(w.room(), readBedrockBlock) }, w.other)
+	m, _, content := d.readBlocks(w, func() (codec.Raw, []Part) { return w.blocks(w.room(), readBedrockBlock) }, w.other)
 	m.Parts = foldMarks(m.Parts)
 	return w.complete(m, content.Kind() == '[')
 }
@@ -69,7 +69,7 @@ func readBedrockBlock(w *Reader, p *Part) {
 // bedrockUse reads a toolUse. One that a server carries out has its result in the same
 // message, and is PartOther.
 func (w *Reader) bedrockUse(p *Part) {
-	var id, name, input, kind Raw
+	var id, name, input, kind codec.Raw
 	w.fields(func(key []byte) {
 		switch string(key) {
 		case "toolUseId":
@@ -94,7 +94,7 @@ func (w *Reader) bedrockUse(p *Part) {
 }
 
 func (w *Reader) bedrockResult(p *Part) {
-	var id, status, kind Raw
+	var id, status, kind codec.Raw
 	var inner []Part
 	w.fields(func(key []byte) {
 		switch string(key) {
@@ -123,7 +123,7 @@ func (w *Reader) bedrockResult(p *Part) {
 
 // readBedrockAnswer reads a block within a toolResult.
 func readBedrockAnswer(w *Reader, p *Part) {
-	var json Raw
+	var json codec.Raw
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "text":
@@ -176,7 +176,7 @@ func (w *Reader) bedrockMedia(p *Part) {
 	})
 }
 
-func appendBedrock(out Raw, m *Message) (Raw, error) {
+func appendBedrock(out codec.Raw, m *Message) (codec.Raw, error) {
 	role := RoleUser
 	if m.Role == RoleAssistant {
 		role = RoleAssistant
@@ -185,7 +185,7 @@ func appendBedrock(out Raw, m *Message) (Raw, error) {
 	if slices.ContainsFunc(parts, isDocument) && !slices.ContainsFunc(parts, func(p Part) bool { return p.Kind == PartText }) {
 		parts = append(slices.Clone(parts), Part{Text: documentText}) // a document is refused without a text beside it
 	}
-	return codec.AppendWith(out, m.withRole(role), "content", func(out Raw) (Raw, error) { return appendBlocks(out, parts, appendBedrockBlock) })
+	return codec.AppendWith(out, m.withRole(role), "content", func(out codec.Raw) (codec.Raw, error) { return appendBlocks(out, parts, appendBedrockBlock) })
 }
 
 // documentText stands beside a document whose text was blank.
@@ -193,20 +193,20 @@ const documentText = "(document)"
 
 func isDocument(p Part) bool { return p.Kind == PartImage && codec.Get(p.Raw, "document") != nil }
 
-func appendBedrockBlock(out Raw, p *Part) (Raw, error) {
+func appendBedrockBlock(out codec.Raw, p *Part) (codec.Raw, error) {
 	switch p.Kind {
 	case PartText:
 		return codec.AppendWith(out, orObject(p.Raw), "text", p.appendText)
 	case PartCall:
 		use := orObject(codec.Get(p.Raw, "toolUse"),
 			codec.Member{Name: "toolUseId", Value: codec.Quote(p.CallID)}, codec.Member{Name: "name", Value: codec.Quote(p.Tool)})
-		return codec.AppendWith(out, orObject(p.Raw), "toolUse", func(out Raw) (Raw, error) {
+		return codec.AppendWith(out, orObject(p.Raw), "toolUse", func(out codec.Raw) (codec.Raw, error) {
 			return codec.AppendWith(out, use, "input", p.appendArgs)
 		})
 	case PartResult:
 		result := orObject(codec.Get(p.Raw, "toolResult"), codec.Member{Name: "toolUseId", Value: codec.Quote(p.CallID)})
-		return codec.AppendWith(out, orObject(p.Raw), "toolResult", func(out Raw) (Raw, error) {
-			return codec.AppendWith(out, result, "content", func(out Raw) (Raw, error) {
+		return codec.AppendWith(out, orObject(p.Raw), "toolResult", func(out codec.Raw) (codec.Raw, error) {
+			return codec.AppendWith(out, result, "content", func(out codec.Raw) (codec.Raw, error) {
 				out = append(out, `[{"text":`...)
 				return append(codec.AppendQuote(out, p.Text), `}]`...), nil
 			})

@@ -4,13 +4,13 @@ import "compactd/internal/events/codec"
 
 // WithCallIDs returns a message with other ids of calls and results: ids has them by part. All else keeps its
 // bytes, except the id of an item, by which its original would be found.
-func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
+func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (codec.Raw, error) {
 	ms, err := codec.ReadObject(m.Raw)
 	if err != nil {
 		return nil, err
 	}
 	blocks := codec.Lookup(ms, d.blocks)
-	calls := []Raw{} // of chat completions
+	calls := []codec.Raw{} // of chat completions
 	renamed := map[string]string{}
 	for i := range m.Parts {
 		p := m.Parts[i]
@@ -33,7 +33,7 @@ func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 	}
 	switch {
 	case d.blocks != "" && blocks.Kind() == '[':
-		list := make([]Raw, 0, len(m.Parts)) // a part for each block, and the mark behind it
+		list := make([]codec.Raw, 0, len(m.Parts)) // a part for each block, and the mark behind it
 		for i := range m.Parts {
 			p := &m.Parts[i]
 			if p.Kind == PartOther {
@@ -51,7 +51,7 @@ func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 }
 
 // blockWithID is the block of a call or result with another id.
-func (d *Dialect) blockWithID(p *Part, id string) Raw {
+func (d *Dialect) blockWithID(p *Part, id string) codec.Raw {
 	call := p.Kind == PartCall
 	pick := func(ofCall, ofResult string) string {
 		if call {
@@ -73,14 +73,14 @@ func (d *Dialect) blockWithID(p *Part, id string) Raw {
 
 // approvalWithID is a part of the AI SDK in which a model requests whether a call may be carried out, with the
 // call's other id.
-func approvalWithID(raw Raw, renamed map[string]string) Raw {
+func approvalWithID(raw codec.Raw, renamed map[string]string) codec.Raw {
 	if id, ok := renamed[codec.String(codec.Get(raw, "toolCallId"))]; ok && blockType(raw) == "tool-approval-request" {
 		return withID(raw, "toolCallId", id)
 	}
 	return raw
 }
 
-func withID(raw Raw, name, id string) Raw {
+func withID(raw codec.Raw, name, id string) codec.Raw {
 	out, err := codec.WithMember(raw, name, codec.Quote(id))
 	if err != nil {
 		return raw
@@ -88,7 +88,7 @@ func withID(raw Raw, name, id string) Raw {
 	return out
 }
 
-func withInner(raw Raw, object, name, id string) Raw {
+func withInner(raw codec.Raw, object, name, id string) codec.Raw {
 	out, err := codec.WithMember(raw, object, withID(codec.Get(raw, object), name, id))
 	if err != nil {
 		return raw

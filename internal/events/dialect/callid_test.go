@@ -1,6 +1,10 @@
 package dialect_test
 
-import "testing"
+import (
+	"testing"
+
+	"compactd/internal/events/codec"
+)
 
 // A call and its result get another id, and keep all else, in each dialect.
 func TestWithCallIDs(t *testing.T) {
@@ -38,7 +42,7 @@ func TestWithCallIDs(t *testing.T) {
 		{Responses, `{"type":"function_call","id":"fc_1","call_id":"old","name":"n","arguments":"{}"}`, `{"type":"function_call","call_id":"new","name":"n","arguments":"{}"}`},
 		{Responses, `{"type":"mcp_approval_request","id":"old","name":"n"}`, `{"type":"mcp_approval_request","id":"new","name":"n"}`},
 	} {
-		m, err := test.f.Read(Raw(test.in))
+		m, err := test.f.Read(codec.Raw(test.in))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ var (
 
 // readContent reads the value at w, a string or an array of blocks. For a string
 // there is one part without Raw. Raw is the content itself. Parts are appended to a list.
-func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Part) {
+func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (codec.Raw, []Part) {
 	from := w.Position()
 	defer func() { w.sameContent(from) }()
 	if w.Kind() == '[' {
@@ -39,7 +39,7 @@ func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Pa
 // Anthropic's. A result within a result is PartOther: descending would cost a hostile event's depth times its
 // size.
 func readPlainBlock(w *Reader, p *Part) {
-	var kind Raw
+	var kind codec.Raw
 	var text, refusal codec.Measured
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
@@ -169,7 +169,7 @@ func (w *Reader) undefined(key []byte) {
 
 // beside adds the size of a member beside the content that some providers drop: none of its bytes is sure to
 // be in a prompt.
-func (w *Reader) beside(v Raw) {
+func (w *Reader) beside(v codec.Raw) {
 	size := weigh.JSON(v)
 	w.extra.Units, w.extra.Base = w.extra.Units+size.Units, w.extra.Base+size.Base
 }
@@ -211,7 +211,7 @@ func (p *Part) answer(parts []Part) {
 
 // appendContent is the reverse of readContent: a single text without a block of
 // its own is a string, anything else an array.
-func appendContent(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (Raw, error) {
+func appendContent(out codec.Raw, parts []Part, block func(codec.Raw, *Part) (codec.Raw, error)) (codec.Raw, error) {
 	if len(parts) == 1 && parts[0].Kind == PartText && parts[0].Raw == nil {
 		return parts[0].appendText(out)
 	}
@@ -219,9 +219,9 @@ func appendContent(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (
 }
 
 // appendTexts is appendContent where compactd makes texts alone.
-func appendTexts(parts []Part, text func(string) Raw) (Raw, error) {
-	return appendContent(nil, parts, func(out Raw, p *Part) (Raw, error) {
-		return appendBlock(out, p, func(p Part) (Raw, error) {
+func appendTexts(parts []Part, text func(string) codec.Raw) (codec.Raw, error) {
+	return appendContent(nil, parts, func(out codec.Raw, p *Part) (codec.Raw, error) {
+		return appendBlock(out, p, func(p Part) (codec.Raw, error) {
 			if p.Kind != PartText {
 				return nil, errCannotMake
 			}
@@ -233,14 +233,14 @@ func appendTexts(parts []Part, text func(string) Raw) (Raw, error) {
 // appendBlock writes the block of a part as it came with its text replaced, or one made by
 // create. Text in place of a block without any, such as an image,
 // becomes a text block. Of a call the arguments are replaced.
-func appendBlock(out Raw, p *Part, create func(Part) (Raw, error)) (Raw, error) {
+func appendBlock(out codec.Raw, p *Part, create func(Part) (codec.Raw, error)) (codec.Raw, error) {
 	name := "text"
 	switch {
 	case p.Raw == nil:
 		made, err := create(*p)
 		return append(out, made...), err
 	case p.Kind == PartCall:
-		return codec.AppendWith(out, p.Raw, "input", func(out Raw) (Raw, error) { return append(out, p.Args...), nil })
+		return codec.AppendWith(out, p.Raw, "input", func(out codec.Raw) (codec.Raw, error) { return append(out, p.Args...), nil })
 	case p.Kind == PartThinking:
 		name = "thinking"
 	case p.Kind == PartResult:
@@ -253,31 +253,35 @@ func appendBlock(out Raw, p *Part, create func(Part) (Raw, error)) (Raw, error) 
 	return codec.AppendWith(out, p.Raw, name, p.appendText)
 }
 
-func blockType(raw Raw) string { return codec.String(codec.Get(raw, "type")) }
+func blockType(raw codec.Raw) string { return codec.String(codec.Get(raw, "type")) }
 
-func textBlock(text string) Raw {
-	return codec.WriteObject([]codec.Member{{Name: "type", Value: Raw(`"text"`)}, {Name: "text", Value: codec.Quote(text)}})
+func textBlock(text string) codec.Raw {
+	return codec.WriteObject([]codec.Member{{Name: "type", Value: codec.Raw(`"text"`)}, {Name: "text", Value: codec.Quote(text)}})
 }
 
 // arguments of a call that is made; providers refuse a call without any.
-func arguments(p Part) Raw {
+func arguments(p Part) codec.Raw {
 	if p.Args == nil {
-		return Raw(`{}`)
+		return codec.Raw(`{}`)
 	}
 	return p.Args
 }
 
-func (p *Part) appendText(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil }
+func (p *Part) appendText(out codec.Raw) (codec.Raw, error) {
+	return codec.AppendQuote(out, p.Text), nil
+}
 
-func (p *Part) appendArgs(out Raw) (Raw, error) { return append(out, arguments(*p)...), nil }
+func (p *Part) appendArgs(out codec.Raw) (codec.Raw, error) {
+	return append(out, arguments(*p)...), nil
+}
 
 // withRole is the Raw of a message, of one that is made an object with a role.
-func (m *Message) withRole(r Role) Raw {
+func (m *Message) withRole(r Role) codec.Raw {
 	return orObject(m.Raw, codec.Member{Name: "role", Value: codec.Quote(string(r))})
 }
 
 // fields is Object for a value that may have another type: then it is skipped.
-func (w *Reader) fields(member func(key []byte)) Raw {
+func (w *Reader) fields(member func(key []byte)) codec.Raw {
 	if w.Kind() != '{' {
 		return w.Value()
 	}
@@ -286,7 +290,7 @@ func (w *Reader) fields(member func(key []byte)) Raw {
 
 // blocks reads the value at w, an array of blocks; anything else has none. A block that is no object, or of a kind
 // that block does not know, is PartOther.
-func (w *Reader) blocks(parts []Part, block func(*Reader, *Part)) (Raw, []Part) {
+func (w *Reader) blocks(parts []Part, block func(*Reader, *Part)) (codec.Raw, []Part) {
 	if w.Kind() != '[' {
 		return w.Value(), nil
 	}
@@ -305,7 +309,7 @@ func (w *Reader) blocks(parts []Part, block func(*Reader, *Part)) (Raw, []Part) 
 
 // appendBlocks is the reverse of blocks. It writes a block as it came, unless its part was edited; block writes the
 // others.
-func appendBlocks(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (Raw, error) {
+func appendBlocks(out codec.Raw, parts []Part, block func(codec.Raw, *Part) (codec.Raw, error)) (codec.Raw, error) {
 	out = append(out, '[')
 	for i := range parts {
 		if i > 0 {
@@ -326,7 +330,7 @@ func appendBlocks(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (R
 }
 
 // orObject returns raw, or an object where raw is nil.
-func orObject(raw Raw, other ...codec.Member) Raw {
+func orObject(raw codec.Raw, other ...codec.Member) codec.Raw {
 	if raw != nil {
 		return raw
 	}

@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"testing"
 
+	"compactd/internal/events/codec"
 	"compactd/internal/events/media"
 )
 
@@ -22,7 +23,7 @@ func TestDetail(t *testing.T) {
 		{Responses, `{"role":"user","content":[{"type":"input_image","image_url":"https://x/a.png","detail":"auto"}]}`, media.Shape{}},
 		{Responses, `{"role":"user","content":[{"type":"input_text","text":"a","detail":"low"}]}`, media.Shape{}},
 	} {
-		m, err := c.format.Read(Raw(c.message))
+		m, err := c.format.Read(codec.Raw(c.message))
 		if err != nil {
 			t.Fatal(err)
 		}

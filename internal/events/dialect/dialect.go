@@ -55,7 +55,7 @@ type Dialect struct {
 	// inPlace: an edit only replaces the text that was read.
 	inPlace bool
 	// append writes a message behind out. ms are the members of its Raw, nil without.
-	append func(out Raw, m *Message) (Raw, error)
+	append func(out codec.Raw, m *Message) (codec.Raw, error)
 }
 
 // Exchange is a way to divide a history.
@@ -115,7 +115,7 @@ func (d *Dialect) Read(w *Reader) (Message, error) {
 // Append builds a message from its parts behind what out holds, with all other members of
 // its Raw in their order. One that is not Edited has all parts that were read, some of them
 // edited. The error: the parts do not make a message of the dialect, a defect of the caller.
-func (d *Dialect) Append(out Raw, m *Message) (Raw, error) {
+func (d *Dialect) Append(out codec.Raw, m *Message) (codec.Raw, error) {
 	if d.inPlace && !m.Edited && m.Raw != nil {
 		if out, ok := m.splice(out); ok {
 			return out, nil
@@ -134,8 +134,8 @@ func (d *Dialect) Append(out Raw, m *Message) (Raw, error) {
 }
 
 // appendMembers is an append by the members of a message.
-func appendMembers(write func(Message, []codec.Member) ([]codec.Member, error)) func(Raw, *Message) (Raw, error) {
-	return func(out Raw, m *Message) (Raw, error) {
+func appendMembers(write func(Message, []codec.Member) ([]codec.Member, error)) func(codec.Raw, *Message) (codec.Raw, error) {
+	return func(out codec.Raw, m *Message) (codec.Raw, error) {
 		var ms []codec.Member
 		var err error
 		if m.Raw != nil {

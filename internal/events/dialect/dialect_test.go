@@ -18,7 +18,7 @@ type (
 	Format  = events.Format
 	Message = dialect.Message
 	Part    = dialect.Part
-	Raw     = dialect.Raw
+	Raw     = codec.Raw
 	Role    = dialect.Role
 )
 
@@ -55,7 +55,7 @@ type readCase struct {
 func checkRead(t *testing.T, f Format, cases []readCase) {
 	t.Helper()
 	for _, test := range cases {
-		got, err := f.Read(Raw(test.raw))
+		got, err := f.Read(codec.Raw(test.raw))
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
@@ -74,12 +74,12 @@ func checkRead(t *testing.T, f Format, cases []readCase) {
 func checkReadProblems(t *testing.T, f Format, cases map[string]error) {
 	t.Helper()
 	for raw, want := range cases {
-		r := dialect.Reader{Walker: codec.Walk(Raw(raw))}
+		r := dialect.Reader{Walker: codec.Walk(codec.Raw(raw))}
 		_, got := f.Dialect().Read(&r)
 		if r.End() != nil {
 			got = dialect.ErrNoMessage
 		}
-		_, err := f.Read(Raw(raw))
+		_, err := f.Read(codec.Raw(raw))
 		bad, ok := errors.AsType[*events.Invalid](err)
 		if got != want || !ok || len(bad.Problems) != 1 || bad.Problems[0].Code != events.CodeBadMessage || bad.Problems[0].Field != "message" {
 			t.Errorf("%s %s: got %v and %v, want %v", f, raw, got, err, want)
@@ -101,7 +101,7 @@ func checkWrite(t *testing.T, f Format, cases []writeCase) {
 		var m Message
 		if test.raw != "" {
 			var err error
-			if m, err = f.Read(Raw(test.raw)); err != nil {
+			if m, err = f.Read(codec.Raw(test.raw)); err != nil {
 				t.Errorf("%s: %v", test.name, err)
 				continue
 			}
@@ -131,7 +131,7 @@ func checkWriteErrors(t *testing.T, f Format, cases map[string]Message) {
 
 // A clone can be edited without changing its original.
 func TestClone(t *testing.T) {
-	m, err := Anthropic.Read(Raw(`{"role":"user","content":[{"type":"text","text":"a"}]}`))
+	m, err := Anthropic.Read(codec.Raw(`{"role":"user","content":[{"type":"text","text":"a"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 	for _, f := range []Format{Anthropic, OpenAI, NeuroLink} {
 		b.Run(string(f), func(b *testing.B) {
-			raw := Raw(raws[f])
+			raw := codec.Raw(raws[f])
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/dialecttest"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,7 +56,7 @@ func TestFixturesAreRead(t *testing.T) {
 				m.Parts[i].Args = compact(m.Parts[i].Args)
 				if p := &m.Parts[i]; strings.HasPrefix(p.Text, "{") {
 					head, rest, more := strings.Cut(p.Text, "\n")
-					if p.Text = string(compact(Raw(head))); more {
+					if p.Text = string(compact(codec.Raw(head))); more {
 						p.Text += "\n" + rest
 					}
 				}
@@ -69,7 +70,7 @@ func TestFixturesAreRead(t *testing.T) {
 	}
 }
 
-func compact(raw Raw) Raw {
+func compact(raw codec.Raw) codec.Raw {
 	if raw == nil {
 		return nil
 	}
@@ -117,7 +118,7 @@ func TestEdited(t *testing.T) {
 		},
 		{AISDK, `{"role":"user","content":"a"}`, `{"role":"user","content":"x"}`},
 	} {
-		m, err := test.format.Read(Raw(test.raw))
+		m, err := test.format.Read(codec.Raw(test.raw))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,12 +135,12 @@ func TestEdited(t *testing.T) {
 			`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c","toolName":"n","input":{"b":2}}]}`,
 		},
 	} {
-		m, err := f.Read(Raw(test[0]))
+		m, err := f.Read(codec.Raw(test[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.Edited = true
-		m.Parts[0].SetArgs(Raw(`{"b":2}`))
+		m.Parts[0].SetArgs(codec.Raw(`{"b":2}`))
 		if out, err := f.Write(m); err != nil || string(out) != test[1] {
 			t.Errorf("%s: %s, %v", f, out, err)
 		}
@@ -151,10 +152,10 @@ func TestEdited(t *testing.T) {
 func TestMade(t *testing.T) {
 	text := Message{Role: RoleUser, Parts: []Part{{Text: "a"}}}
 	call := func(of string) Message {
-		return Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}, {Kind: PartCall, CallID: "c", Tool: "n", Other: Raw(of)}}}
+		return Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}, {Kind: PartCall, CallID: "c", Tool: "n", Other: codec.Raw(of)}}}
 	}
 	result := func(r Role, of string) Message {
-		return Message{Role: r, Parts: []Part{{Kind: PartResult, CallID: "c", Tool: "n", Text: "gone", Other: Raw(of)}}}
+		return Message{Role: r, Parts: []Part{{Kind: PartResult, CallID: "c", Tool: "n", Text: "gone", Other: codec.Raw(of)}}}
 	}
 	for _, test := range []struct {
 		format Format
@@ -189,7 +190,7 @@ func TestMade(t *testing.T) {
 
 // A document of Converse whose text was blank gets another one: it is refused alone.
 func TestDocumentHasAText(t *testing.T) {
-	m, err := Bedrock.Read(Raw(`{"role":"user","content":[{"document":{"name":"d","source":{}}},{"text":" "}]}`))
+	m, err := Bedrock.Read(codec.Raw(`{"role":"user","content":[{"document":{"name":"d","source":{}}},{"text":" "}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ var gemini = Dialect{
 }
 
 func readGemini(d *Dialect, w *Reader) (Message, error) {
-	m, role, parts := d.readBlocks(w, func() (Raw, []Part) { return w.blocks(w.room(), readGeminiPart) }, w.other)
+	m, role, parts := d.readBlocks(w, func() (codec.Raw, []Part) { return w.blocks(w.room(), readGeminiPart) }, w.other)
 	switch {
 	case role != nil && role.Kind() != '"':
 		m.Role = ""
@@ -31,13 +31,13 @@ func readGemini(d *Dialect, w *Reader) (Message, error) {
 func isNoResult(p Part) bool { return p.Kind != PartResult }
 
 // codeExecution names the calls of the tool whose parts have no ids: a result follows its call.
-var codeExecution = Raw(`"code_execution"`)
+var codeExecution = codec.Raw(`"code_execution"`)
 
 // readGeminiPart reads the part at w. A signature stays in its part. Words that have one are
 // never edited; of a call, which providers check for the signature alone, the arguments may
 // be cut when nothing else helps.
 func readGeminiPart(w *Reader, p *Part) {
-	var signature, thought Raw
+	var signature, thought codec.Raw
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "text":
@@ -77,7 +77,7 @@ func readGeminiPart(w *Reader, p *Part) {
 }
 
 func (w *Reader) geminiCall(p *Part) {
-	var id, name, args Raw
+	var id, name, args codec.Raw
 	w.fields(func(key []byte) {
 		switch string(key) {
 		case "id":
@@ -99,7 +99,7 @@ func (w *Reader) geminiCall(p *Part) {
 // geminiResponse reads a functionResponse. The text of a response with one string is that
 // string, else its JSON.
 func (w *Reader) geminiResponse(p *Part) {
-	var id, name, response Raw
+	var id, name, response codec.Raw
 	var text codec.Measured
 	var inner []Part
 	members, failed := 0, false
@@ -139,19 +139,19 @@ func (w *Reader) geminiResponse(p *Part) {
 	}
 }
 
-func appendGemini(out Raw, m *Message) (Raw, error) {
+func appendGemini(out codec.Raw, m *Message) (codec.Raw, error) {
 	role := RoleUser
 	if m.Role == RoleAssistant {
 		role = "model"
 	}
-	return codec.AppendWith(out, m.withRole(role), "parts", func(out Raw) (Raw, error) { return appendBlocks(out, m.Parts, appendGeminiPart) })
+	return codec.AppendWith(out, m.withRole(role), "parts", func(out codec.Raw) (codec.Raw, error) { return appendBlocks(out, m.Parts, appendGeminiPart) })
 }
 
 // sentinel is the signature of a call that no model made: with it the signatures of a turn
 // are not checked (ai.google.dev/gemini-api/docs/thought-signatures, FAQ, November 2026).
 const sentinel = "skip_thought_signature_validator"
 
-func appendGeminiPart(out Raw, p *Part) (Raw, error) {
+func appendGeminiPart(out codec.Raw, p *Part) (codec.Raw, error) {
 	switch p.Kind {
 	case PartText:
 		return codec.AppendWith(out, orObject(p.Raw), "text", p.appendText)
@@ -163,7 +163,7 @@ func appendGeminiPart(out Raw, p *Part) (Raw, error) {
 			})
 		}
 		name := spelled(raw, "functionCall", "function_call")
-		return codec.AppendWith(out, raw, name, func(out Raw) (Raw, error) {
+		return codec.AppendWith(out, raw, name, func(out codec.Raw) (codec.Raw, error) {
 			return codec.AppendWith(out, codec.Get(raw, name), "args", p.appendArgs)
 		})
 	case PartResult:
@@ -178,7 +178,7 @@ func appendGeminiPart(out Raw, p *Part) (Raw, error) {
 			field = "error"
 		}
 		ms = codec.SetMember(without(ms, "parts"), "response", codec.WriteObject([]codec.Member{{Name: field, Value: codec.Quote(p.Text)}}))
-		return codec.AppendWith(out, orObject(p.Raw), name, func(out Raw) (Raw, error) { return codec.AppendObject(out, ms), nil })
+		return codec.AppendWith(out, orObject(p.Raw), name, func(out codec.Raw) (codec.Raw, error) { return codec.AppendObject(out, ms), nil })
 	default:
 		return out, errCannotMake
 	}
@@ -193,7 +193,7 @@ func (p *Part) geminiNames() (ms []codec.Member) {
 }
 
 // spelled is the spelling that an object has, the first if it has neither.
-func spelled(raw Raw, camel, snake string) string {
+func spelled(raw codec.Raw, camel, snake string) string {
 	if codec.Get(raw, snake) != nil {
 		return snake
 	}

@@ -32,7 +32,7 @@ type Hosted struct {
 }
 
 // hosted marks a part as such a call or result, if it has an id.
-func (w *Reader) hosted(p *Part, kind HostedKind, id, name Raw) {
+func (w *Reader) hosted(p *Part, kind HostedKind, id, name codec.Raw) {
 	if text := codec.TextBytes(id); len(text) > 0 {
 		p.Hosted = Hosted{kind, CallKeyOf(text), KeyOf(codec.TextBytes(name))}
 	}
@@ -78,7 +78,7 @@ func HostedText(parts []Part) string {
 const encryptedIndex = "encrypted_index"
 
 // WithoutCitations returns the block of a text without the citations that refer to results.
-func WithoutCitations(raw Raw) Raw {
+func WithoutCitations(raw codec.Raw) codec.Raw {
 	ms, err := codec.ReadObject(raw)
 	if err != nil {
 		return raw
@@ -87,7 +87,7 @@ func WithoutCitations(raw Raw) Raw {
 	if err != nil {
 		return raw
 	}
-	list = slices.DeleteFunc(list, func(c Raw) bool { return bytes.Contains(c, []byte(encryptedIndex)) })
+	list = slices.DeleteFunc(list, func(c codec.Raw) bool { return bytes.Contains(c, []byte(encryptedIndex)) })
 	if len(list) == 0 {
 		return codec.WriteObject(without(ms, "citations"))
 	}

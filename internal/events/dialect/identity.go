@@ -1,6 +1,10 @@
 package dialect
 
-import "bytes"
+import (
+	"bytes"
+
+	"compactd/internal/events/codec"
+)
 
 // Members in which two equal messages of a session may differ, beside those that package codec
 // leaves out. See docs/format/identity.md.
@@ -25,7 +29,7 @@ func (w *Reader) rest(key []byte) {
 }
 
 // flag reads a value whose default is false.
-func (w *Reader) flag() Raw {
+func (w *Reader) flag() codec.Raw {
 	v := w.Value()
 	if v.Kind() == 'f' {
 		w.Omitted()
@@ -34,7 +38,7 @@ func (w *Reader) flag() Raw {
 }
 
 // data reads a value of a model or a tool, which is kept whole.
-func (w *Reader) data() Raw {
+func (w *Reader) data() codec.Raw {
 	v := w.Value()
 	w.Keep()
 	return v

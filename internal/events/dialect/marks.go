@@ -15,14 +15,14 @@ var marked = []string{"content", "tool_calls", "tools", "toolResult", "providerO
 var cacheStart = []byte(`"cache`)
 
 // Marks counts the marks of a message, of a system prompt or of tools.
-func Marks(raw Raw) int {
+func Marks(raw codec.Raw) int {
 	_, _, n := NewestMarks(raw, 0)
 	return n
 }
 
 // NewestMarks returns a message with the last of its marks, at most keep of them, with the number of further
 // marks allowed, and the number of dropped ones.
-func NewestMarks(raw Raw, keep int) (out Raw, left, dropped int) {
+func NewestMarks(raw codec.Raw, keep int) (out codec.Raw, left, dropped int) {
 	k := keeper{left: keep}
 	out = k.value(raw)
 	if k.dropped == 0 {
@@ -34,7 +34,7 @@ func NewestMarks(raw Raw, keep int) (out Raw, left, dropped int) {
 // keeper walks over the marks of a message from its end on.
 type keeper struct{ left, dropped int }
 
-func (k *keeper) value(raw Raw) Raw {
+func (k *keeper) value(raw codec.Raw) codec.Raw {
 	if !bytes.Contains(raw, cacheStart) {
 		return raw
 	}
@@ -48,12 +48,12 @@ func (k *keeper) value(raw Raw) Raw {
 	}
 }
 
-func (k *keeper) elements(raw Raw) Raw {
+func (k *keeper) elements(raw codec.Raw) codec.Raw {
 	list, err := codec.ReadArray(raw)
 	if err != nil {
 		return raw
 	}
-	was, left := *k, make([]Raw, 0, len(list))
+	was, left := *k, make([]codec.Raw, 0, len(list))
 	for _, x := range slices.Backward(list) {
 		before := k.dropped
 		if x = k.value(x); k.dropped == before || string(x) != "{}" { // a cachePoint is a block of its own
@@ -71,7 +71,7 @@ func (k *keeper) elements(raw Raw) Raw {
 	return codec.WriteArray(left)
 }
 
-func (k *keeper) members(raw Raw) Raw {
+func (k *keeper) members(raw codec.Raw) codec.Raw {
 	members, err := codec.ReadObject(raw)
 	if err != nil {
 		return raw

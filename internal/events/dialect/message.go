@@ -40,7 +40,7 @@ type Part struct {
 	Failed    bool        // a result that the tool marked as an error
 	Edited    bool        // Text, of a call Args, replaces the content of Raw
 	Text      string      // text, thinking, or the text of a result; empty for a call
-	Args      Raw         // arguments of a call: a JSON value
+	Args      codec.Raw   // arguments of a call: a JSON value
 	CallID    string      // of a call or result; empty where the dialect gave none
 	Tool      string      // name of the tool, on results too where the message names it
 	Images    int         // images and documents inside a result
@@ -49,19 +49,19 @@ type Part struct {
 	NoID      bool        // a call or result without the id that its dialect requires
 	Locked    bool        // its content must not change: a signature covers it, or it has no form for a text
 	Aside     bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
-	CacheMark Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
-	Other     Raw         // of a call or result made by compactd: the block of its counterpart
+	CacheMark codec.Raw   // block behind this one that marks what to cache, which is no content: see bedrock.go
+	Other     codec.Raw   // of a call or result made by compactd: the block of its counterpart
 	Hosted    Hosted      // what it has to do with a tool that the provider carries out: see hosted.go
 
 	// In a scanned message (see [Decoder]) no text is made: Quoted, the original JSON string, replaces Text,
 	// with the size of its text, and Call, the key of the id, replaces CallID.
-	Quoted Raw
+	Quoted codec.Raw
 	Size   weigh.Size
 	Call   Key
 
 	// Raw is the original block, nil if it had no block of its own (a content that is a plain string) or
 	// compactd made the part.
-	Raw Raw
+	Raw codec.Raw
 
 	// Source is the JSON string from which Text was read; zero if there is none.
 	Source Span
@@ -74,7 +74,7 @@ type Span struct{ from, to int }
 type Message struct {
 	Role  Role
 	Parts []Part
-	Raw   Raw // as it came; nil when compactd made the message
+	Raw   codec.Raw // as it came; nil when compactd made the message
 
 	// ID is for a message made by compactd, in a dialect whose messages have one (neurolink); "" leaves it
 	// out. Other messages have it in Raw.
@@ -82,7 +82,7 @@ type Message struct {
 
 	// Timestamp is for a message made by compactd, in a dialect whose messages have one: that of the message
 	// it completes; nil leaves it out.
-	Timestamp Raw
+	Timestamp codec.Raw
 
 	// Condensation and Truncation are for a message that compactd makes in the place
 	// of others, in a dialect with tags (neurolink): their id of [Condensed] or
@@ -124,7 +124,7 @@ func (p *Part) SetText(text string) {
 
 // SetArgs replaces the arguments of a call by another JSON value of their kind. Everything
 // else of the block stays.
-func (p *Part) SetArgs(args Raw) { p.Args, p.Edited = args, true }
+func (p *Part) SetArgs(args codec.Raw) { p.Args, p.Edited = args, true }
 
 // Content returns the text of a part, whether it was read or scanned.
 func (p *Part) Content() string {
@@ -163,7 +163,7 @@ func (p *Part) Blank() bool {
 
 // splice writes the original message with the texts of edited parts in place of their sources; ok is false if
 // the parts differ, or a source is unknown.
-func (m *Message) splice(out Raw) (_ Raw, ok bool) {
+func (m *Message) splice(out codec.Raw) (_ codec.Raw, ok bool) {
 	begin, at := len(out), 0
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -180,7 +180,7 @@ func (m *Message) splice(out Raw) (_ Raw, ok bool) {
 }
 
 // TimestampOf returns the timestamp of a message that came, nil without.
-func (m *Message) TimestampOf() Raw { return codec.Get(m.Raw, "timestamp") }
+func (m *Message) TimestampOf() codec.Raw { return codec.Get(m.Raw, "timestamp") }
 
 // Clone returns a copy whose parts can be edited without changing m.
 func (m Message) Clone() Message {
@@ -199,7 +199,7 @@ func without(ms []codec.Member, name string) []codec.Member {
 	return out
 }
 
-func isTrue(raw Raw) bool { return raw.Kind() == 't' }
+func isTrue(raw codec.Raw) bool { return raw.Kind() == 't' }
 
 // StatesError reports whether the text of a result begins like a failure: not every dialect marks errors, and
 // not every tool.

@@ -17,14 +17,14 @@ var neurolink = Dialect{
 // neurolinkMessage is what a message of NeuroLink consists of: a tool call and a
 // tool result are messages of their own.
 type neurolinkMessage struct {
-	role, tool, args Raw
+	role, tool, args codec.Raw
 	content          codec.Measured
 
-	callID   Raw  // as the sender named it
-	metaID   Raw  // metadata.toolCallId
-	failed   bool // result.success is false
-	hidden   bool // another message replaces it
-	replaces bool // it replaces other messages
+	callID   codec.Raw // as the sender named it
+	metaID   codec.Raw // metadata.toolCallId
+	failed   bool      // result.success is false
+	hidden   bool      // another message replaces it
+	replaces bool      // it replaces other messages
 }
 
 func readNeuroLink(_ *Dialect, w *Reader) (Message, error) {
@@ -123,7 +123,7 @@ func (n *neurolinkMessage) metadata(w *Reader) {
 }
 
 // memberAt consumes the value at w, and returns its member of that name.
-func memberAt(w *Reader, name string) (v Raw) {
+func memberAt(w *Reader, name string) (v codec.Raw) {
 	if w.Kind() != '{' {
 		w.Value()
 		return nil
@@ -184,7 +184,7 @@ func writeNeuroLink(m Message, ms []codec.Member) ([]codec.Member, error) {
 
 // neurolinkContent joins the text parts, or returns the one other content, with the call or result, nil
 // without.
-func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
+func neurolinkContent(parts []Part) (content codec.Raw, tool *Part, err error) {
 	var all []string
 	for i, p := range parts {
 		if p.Kind == PartCall || p.Kind == PartResult {
@@ -215,9 +215,9 @@ func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
 	return content, tool, nil
 }
 
-func createNeuroLink(m Message, content Raw, tool *Part) []codec.Member {
+func createNeuroLink(m Message, content codec.Raw, tool *Part) []codec.Member {
 	var ms []codec.Member
-	add := func(name string, value Raw) {
+	add := func(name string, value codec.Raw) {
 		if value != nil {
 			ms = append(ms, codec.Member{Name: name, Value: value})
 		}
@@ -233,10 +233,10 @@ func createNeuroLink(m Message, content Raw, tool *Part) []codec.Member {
 	add("content", content)
 	add("timestamp", m.Timestamp)
 	if text("condenseId", m.Condensation) {
-		add("metadata", Raw(`{"isSummary":true}`))
+		add("metadata", codec.Raw(`{"isSummary":true}`))
 	}
 	if text("truncationId", m.Truncation) {
-		add("isTruncationMarker", Raw(`true`))
+		add("isTruncationMarker", codec.Raw(`true`))
 	}
 	if tool != nil {
 		text("tool", tool.Tool)
@@ -272,10 +272,10 @@ func toolOf(ms []codec.Member) *Part {
 }
 
 // truncated returns metadata that marks the message as changed.
-func truncated(metadata Raw) Raw {
-	out, err := codec.WithMember(metadata, "truncated", Raw(`true`))
+func truncated(metadata codec.Raw) codec.Raw {
+	out, err := codec.WithMember(metadata, "truncated", codec.Raw(`true`))
 	if err != nil { // there was none, or no object
-		return Raw(`{"truncated":true}`)
+		return codec.Raw(`{"truncated":true}`)
 	}
 	return out
 }

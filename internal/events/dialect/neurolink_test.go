@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"testing"
 
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 )
 
@@ -11,10 +12,10 @@ func TestReadNeuroLink(t *testing.T) {
 		{"user", `{"id":"m1","role":"user","content":"a","timestamp":"2026-03-01T10:00:00.000Z"}`, Message{Role: RoleUser, Parts: []Part{{Text: "a"}}}},
 		{"system", `{"id":"m1","role":"system","content":"a"}`, Message{Role: RoleSystem, Parts: []Part{{Text: "a"}}}},
 		{"assistant", `{"id":"m1","role":"assistant","content":""}`, Message{Role: RoleAssistant, Parts: []Part{{}}}},
-		{"array", `{"role":"user","content":[{"type":"text","text":"a"}]}`, Message{Role: RoleUser, Parts: []Part{{Kind: PartOther, Raw: Raw(`[{"type":"text","text":"a"}]`)}}}},
+		{"array", `{"role":"user","content":[{"type":"text","text":"a"}]}`, Message{Role: RoleUser, Parts: []Part{{Kind: PartOther, Raw: codec.Raw(`[{"type":"text","text":"a"}]`)}}}},
 		{
 			"call", `{"id":"m1","role":"tool_call","content":"","tool":"read","args":{"p":1,"p":2}}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, Tool: "read", Args: Raw(`{"p":1,"p":2}`)}}},
+			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, Tool: "read", Args: codec.Raw(`{"p":1,"p":2}`)}}},
 		},
 		{
 			"call without content", `{"role":"tool_call","tool":"read","toolCallId":"c1"}`,
@@ -38,7 +39,7 @@ func TestReadNeuroLink(t *testing.T) {
 		},
 		{
 			"result that is an object", `{"role":"tool_result","content":{"ok": true},"result":7}`,
-			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, Text: `{"ok": true}`, Raw: Raw(`{"ok": true}`)}}},
+			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, Text: `{"ok": true}`, Raw: codec.Raw(`{"ok": true}`)}}},
 		},
 	})
 	checkReadProblems(t, NeuroLink, map[string]error{
@@ -80,7 +81,7 @@ func TestWriteNeuroLink(t *testing.T) {
 
 		{"new text", "", func(m *Message) { *m = Message{ID: "x", Role: RoleUser, Parts: []Part{{Text: "a"}}} }, `{"id":"x","role":"user","content":"a"}`},
 		{"new call", "", func(m *Message) {
-			*m = Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}, {Kind: PartCall, CallID: "c", Tool: "n", Args: Raw(`{}`)}}}
+			*m = Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}, {Kind: PartCall, CallID: "c", Tool: "n", Args: codec.Raw(`{}`)}}}
 		}, `{"role":"tool_call","content":"a","tool":"n","args":{},"toolCallId":"c","metadata":{"truncated":true}}`},
 		{
 			"new call of an unknown tool", "", func(m *Message) { *m = Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall}}} },
@@ -93,10 +94,10 @@ func TestWriteNeuroLink(t *testing.T) {
 	call := Part{Kind: PartCall, Tool: "n"}
 	checkWriteErrors(t, NeuroLink, map[string]Message{
 		"two calls":          {Role: RoleAssistant, Parts: []Part{call, call}},
-		"a call too many":    {Role: RoleAssistant, Parts: []Part{call}, Raw: Raw(`{"role":"assistant","content":"a"}`)},
-		"a call lost":        {Role: RoleAssistant, Parts: []Part{{Text: "a"}}, Raw: Raw(`{"role":"tool_call","content":"a"}`)},
-		"two contents":       {Role: RoleUser, Parts: []Part{{Kind: PartOther, Raw: Raw(`[]`)}, {Kind: PartOther, Raw: Raw(`[]`)}}},
-		"content and text":   {Role: RoleUser, Parts: []Part{{Kind: PartOther, Raw: Raw(`[]`)}, {Text: "a"}}},
+		"a call too many":    {Role: RoleAssistant, Parts: []Part{call}, Raw: codec.Raw(`{"role":"assistant","content":"a"}`)},
+		"a call lost":        {Role: RoleAssistant, Parts: []Part{{Text: "a"}}, Raw: codec.Raw(`{"role":"tool_call","content":"a"}`)},
+		"two contents":       {Role: RoleUser, Parts: []Part{{Kind: PartOther, Raw: codec.Raw(`[]`)}, {Kind: PartOther, Raw: codec.Raw(`[]`)}}},
+		"content and text":   {Role: RoleUser, Parts: []Part{{Kind: PartOther, Raw: codec.Raw(`[]`)}, {Text: "a"}}},
 		"image from nowhere": {Role: RoleUser, Parts: []Part{{Kind: PartImage}}},
 	})
 }

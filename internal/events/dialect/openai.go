@@ -19,9 +19,9 @@ var openai = Dialect{
 
 // openaiMessage is what a message of OpenAI's chat completions consists of.
 type openaiMessage struct {
-	role, content, name, callID, legacy Raw
+	role, content, name, callID, legacy codec.Raw
 
-	aside    Raw // what an answer without content consists of
+	aside    codec.Raw // what an answer without content consists of
 	thinking Part
 
 	parts, calls []Part
@@ -147,7 +147,7 @@ func (o *openaiMessage) result(w *Reader) Part {
 
 // readOpenAICall reads one element of tool_calls, of type function or custom.
 func readOpenAICall(w *Reader) Part {
-	var id, name, args Raw
+	var id, name, args codec.Raw
 	function := func(key []byte) {
 		switch string(key) {
 		case "name":
@@ -176,7 +176,7 @@ func readOpenAICall(w *Reader) Part {
 }
 
 // legacyCall reads a function_call, which had no id.
-func (w *Reader) legacyCall(raw Raw) Part {
+func (w *Reader) legacyCall(raw codec.Raw) Part {
 	ms, _ := codec.ReadObject(raw) // the walker has read it as an object
 	p := Part{Kind: PartCall, Args: innerJSON(codec.Lookup(ms, "arguments")), Raw: raw}
 	w.tool(&p, codec.Lookup(ms, "name"))
@@ -185,11 +185,11 @@ func (w *Reader) legacyCall(raw Raw) Part {
 
 // innerJSON returns the JSON in the string args, and args itself if it has none: models sometimes write
 // invalid arguments.
-func innerJSON(args Raw) Raw {
+func innerJSON(args codec.Raw) codec.Raw {
 	if args.Kind() != '"' {
 		return args
 	}
-	inner := Raw(codec.TextBytes(args))
+	inner := codec.Raw(codec.TextBytes(args))
 	if codec.Check(inner) != nil || codec.TooDeep(inner) {
 		return args
 	}
@@ -201,7 +201,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 		return writeOpenAIResult(m, ms)
 	}
 	var content []Part
-	var calls []Raw
+	var calls []codec.Raw
 	legacy := legacyPart(m.Parts, codec.Lookup(ms, "function_call"))
 	if legacy >= 0 && m.Parts[legacy].Edited {
 		ms = codec.SetMember(ms, "function_call", openAICall(m.Parts[legacy]))
@@ -231,7 +231,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 	}
 	if len(content) == 0 && m.Role == RoleAssistant {
 		if was := codec.Lookup(ms, "content"); m.Raw == nil || was != nil && string(was) != `""` {
-			ms = codec.SetMember(ms, "content", Raw(`null`))
+			ms = codec.SetMember(ms, "content", codec.Raw(`null`))
 		}
 	} else {
 		c, err := appendTexts(content, textBlock)
@@ -250,7 +250,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 }
 
 // openAICall returns a call as it came, with its arguments replaced where they were edited.
-func openAICall(p Part) Raw {
+func openAICall(p Part) codec.Raw {
 	if !p.Edited {
 		return p.Raw
 	}
@@ -267,7 +267,7 @@ func openAICall(p Part) Raw {
 
 // legacyPart returns the part that is the function_call, -1 for none: the last that looks like it, as it was
 // read after the other calls.
-func legacyPart(parts []Part, functionCall Raw) int {
+func legacyPart(parts []Part, functionCall codec.Raw) int {
 	for i, p := range slices.Backward(parts) {
 		if p.Kind == PartCall && p.Raw != nil && bytes.Equal(p.Raw, functionCall) {
 			return i
@@ -282,7 +282,7 @@ func writeOpenAIResult(m Message, ms []codec.Member) ([]codec.Member, error) {
 	}
 	p := m.Parts[0]
 	if ms == nil {
-		ms = []codec.Member{{Name: "role", Value: Raw(`"tool"`)}, {Name: "tool_call_id", Value: codec.Quote(p.CallID)}}
+		ms = []codec.Member{{Name: "role", Value: codec.Raw(`"tool"`)}, {Name: "tool_call_id", Value: codec.Quote(p.CallID)}}
 	}
 	if p.Raw != nil && !p.Edited {
 		return codec.SetMember(ms, "content", p.Raw), nil
@@ -290,13 +290,13 @@ func writeOpenAIResult(m Message, ms []codec.Member) ([]codec.Member, error) {
 	return codec.SetMember(ms, "content", codec.Quote(p.Text)), nil
 }
 
-func createOpenAICall(p Part) Raw {
+func createOpenAICall(p Part) codec.Raw {
 	function := codec.WriteObject([]codec.Member{{Name: "name", Value: codec.Quote(p.Tool)}, {Name: "arguments", Value: openAIArguments(p)}})
-	return codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Quote(p.CallID)}, {Name: "type", Value: Raw(`"function"`)}, {Name: "function", Value: function}})
+	return codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Quote(p.CallID)}, {Name: "type", Value: codec.Raw(`"function"`)}, {Name: "function", Value: function}})
 }
 
 // openAIArguments are the arguments of a call in a string.
-func openAIArguments(p Part) Raw {
+func openAIArguments(p Part) codec.Raw {
 	args := arguments(p)
 	if args.Kind() == '"' { // arguments that were no JSON
 		return args

@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"testing"
 
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 )
 
@@ -16,42 +17,42 @@ func TestReadOpenAI(t *testing.T) {
 			"parts",
 			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}},{"type":"input_audio"},{"type":"file"},{"type":"new"},"bare"]}`,
 			Message{Role: RoleUser, Parts: []Part{
-				{Kind: PartText, Text: "a", Raw: Raw(`{"type":"text","text":"a"}`)},
-				{Kind: PartImage, Raw: Raw(`{"type":"image_url","image_url":{}}`)},
-				{Kind: PartImage, Raw: Raw(`{"type":"input_audio"}`)},
-				{Kind: PartImage, Papers: 1, Raw: Raw(`{"type":"file"}`)},
-				{Kind: PartOther, Raw: Raw(`{"type":"new"}`)},
-				{Kind: PartOther, Raw: Raw(`"bare"`)},
+				{Kind: PartText, Text: "a", Raw: codec.Raw(`{"type":"text","text":"a"}`)},
+				{Kind: PartImage, Raw: codec.Raw(`{"type":"image_url","image_url":{}}`)},
+				{Kind: PartImage, Raw: codec.Raw(`{"type":"input_audio"}`)},
+				{Kind: PartImage, Papers: 1, Raw: codec.Raw(`{"type":"file"}`)},
+				{Kind: PartOther, Raw: codec.Raw(`{"type":"new"}`)},
+				{Kind: PartOther, Raw: codec.Raw(`"bare"`)},
 			}},
 		},
 		{
 			"refusal", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Text: "no", Raw: Raw(`{"type":"refusal","refusal":"no"}`)}}},
+			Message{Role: RoleAssistant, Parts: []Part{{Text: "no", Raw: codec.Raw(`{"type":"refusal","refusal":"no"}`)}}},
 		},
 		{"assistant without content", `{"role":"assistant","refusal":null}`, Message{Role: RoleAssistant}},
 		{
 			"a refusal beside no content", `{"role":"assistant","content":null,"refusal":"no"}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartOther, Raw: Raw(`"no"`), Locked: true, Aside: true}}},
+			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartOther, Raw: codec.Raw(`"no"`), Locked: true, Aside: true}}},
 		},
 		{
 			"calls follow the content",
 			`{"role":"assistant","tool_calls":[ ` + call + ` ,{"id":"c2","type":"function","function":{"name":"ls","arguments":"{\"broken\":"}}],"content":"a"}`,
 			Message{Role: RoleAssistant, Parts: []Part{
 				{Text: "a"},
-				{Kind: PartCall, CallID: "c1", Tool: "read", Args: Raw(`{ "p":1,"p":"\ufffd"}`), Raw: Raw(call)},
-				{Kind: PartCall, CallID: "c2", Tool: "ls", Args: Raw(`"{\"broken\":"`), Raw: Raw(`{"id":"c2","type":"function","function":{"name":"ls","arguments":"{\"broken\":"}}`)},
+				{Kind: PartCall, CallID: "c1", Tool: "read", Args: codec.Raw(`{ "p":1,"p":"\ufffd"}`), Raw: codec.Raw(call)},
+				{Kind: PartCall, CallID: "c2", Tool: "ls", Args: codec.Raw(`"{\"broken\":"`), Raw: codec.Raw(`{"id":"c2","type":"function","function":{"name":"ls","arguments":"{\"broken\":"}}`)},
 			}},
 		},
 		{
 			"null and empty content beside calls", `{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"custom","custom":{"name":"py","input":"x = 1"}},{}]}`,
 			Message{Role: RoleAssistant, Parts: []Part{
-				{Kind: PartCall, CallID: "c1", Tool: "py", Args: Raw(`"x = 1"`), Raw: Raw(`{"id":"c1","type":"custom","custom":{"name":"py","input":"x = 1"}}`)},
-				{Kind: PartCall, NoID: true, Raw: Raw(`{}`)},
+				{Kind: PartCall, CallID: "c1", Tool: "py", Args: codec.Raw(`"x = 1"`), Raw: codec.Raw(`{"id":"c1","type":"custom","custom":{"name":"py","input":"x = 1"}}`)},
+				{Kind: PartCall, NoID: true, Raw: codec.Raw(`{}`)},
 			}},
 		},
 		{
 			"arguments as an object", `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","function":{"name":"n","arguments":{"a":1}}}]}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, CallID: "c1", Tool: "n", Args: Raw(`{"a":1}`), Raw: Raw(`{"id":"c1","function":{"name":"n","arguments":{"a":1}}}`)}}},
+			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, CallID: "c1", Tool: "n", Args: codec.Raw(`{"a":1}`), Raw: codec.Raw(`{"id":"c1","function":{"name":"n","arguments":{"a":1}}}`)}}},
 		},
 		{"calls null", `{"role":"assistant","content":"a","tool_calls":null}`, Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}}}},
 		{
@@ -60,11 +61,11 @@ func TestReadOpenAI(t *testing.T) {
 		},
 		{
 			"tool with parts", `{"role":"tool","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"tool_call_id":"c1"}`,
-			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c1", Text: "a\nb", Raw: Raw(`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`)}}},
+			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c1", Text: "a\nb", Raw: codec.Raw(`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`)}}},
 		},
 		{
 			"function_call", `{"role":"assistant","content":null,"function_call":{"name":"read","arguments":"{}"}}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, Tool: "read", Args: Raw(`{}`), Raw: Raw(`{"name":"read","arguments":"{}"}`)}}},
+			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, Tool: "read", Args: codec.Raw(`{}`), Raw: codec.Raw(`{"name":"read","arguments":"{}"}`)}}},
 		},
 		{"function", `{"role":"function","name":"read","content":"ok"}`, Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, Tool: "read", Text: "ok"}}}},
 	})
@@ -144,8 +145,8 @@ func TestWriteOpenAI(t *testing.T) {
 		{"new calls", "", func(m *Message) {
 			*m = Message{Role: RoleAssistant, Parts: []Part{
 				{Kind: PartCall, CallID: "c", Tool: "n"},
-				{Kind: PartCall, CallID: "d", Tool: "n", Args: Raw(`{"a":"b"}`)},
-				{Kind: PartCall, CallID: "e", Tool: "n", Args: Raw(`"{broken"`)},
+				{Kind: PartCall, CallID: "d", Tool: "n", Args: codec.Raw(`{"a":"b"}`)},
+				{Kind: PartCall, CallID: "e", Tool: "n", Args: codec.Raw(`"{broken"`)},
 			}}
 		}, `{"role":"assistant","content":null,"tool_calls":[` +
 			`{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}},` +

@@ -8,9 +8,6 @@ import (
 	"compactd/internal/events/weigh"
 )
 
-// Raw is one JSON value as it came.
-type Raw = codec.Raw
-
 // Reader walks messages. Where it scans them, texts of parts stay quoted and are measured,
 // and parts are taken from lists that are used again.
 type Reader struct {
@@ -19,7 +16,7 @@ type Reader struct {
 
 	odd, pin bool // see [Message]
 
-	unknown    Raw        // the first member of the message that its dialect does not define, nil without
+	unknown    codec.Raw  // the first member of the message that its dialect does not define, nil without
 	unknownKey []byte     // its name
 	extra      weigh.Size // of all such members
 }
@@ -62,7 +59,7 @@ func (w *Reader) innerRoom() []Part {
 }
 
 // call gives a part its call id, and notes if there is none.
-func (w *Reader) call(p *Part, id Raw) {
+func (w *Reader) call(p *Part, id codec.Raw) {
 	if w.Into == nil {
 		p.CallID, _ = codec.Text(id)
 		p.NoID = p.CallID == ""
@@ -73,7 +70,7 @@ func (w *Reader) call(p *Part, id Raw) {
 }
 
 // tool gives a part the name of its tool.
-func (w *Reader) tool(p *Part, name Raw) {
+func (w *Reader) tool(p *Part, name codec.Raw) {
 	if w.Into == nil {
 		p.Tool, _ = codec.Text(name)
 	} else {
@@ -150,10 +147,10 @@ func (m *Message) Complete() bool {
 }
 
 // role is what the dialect names so, "" for any other name.
-func (d *Dialect) role(name Raw) Role { return d.roles[string(codec.TextBytes(name))] }
+func (d *Dialect) role(name codec.Raw) Role { return d.roles[string(codec.TextBytes(name))] }
 
 // readBlocks reads a message of a role and blocks: read reads these, and other all other members.
-func (d *Dialect) readBlocks(w *Reader, read func() (Raw, []Part), other func(key []byte)) (m Message, role, blocks Raw) {
+func (d *Dialect) readBlocks(w *Reader, read func() (codec.Raw, []Part), other func(key []byte)) (m Message, role, blocks codec.Raw) {
 	w.Object(func(key []byte) {
 		switch string(key) {
 		case "role":

@@ -2,6 +2,8 @@ package dialect_test
 
 import (
 	"testing"
+
+	"compactd/internal/events/codec"
 )
 
 // A5: reasoning beside calls counts, since it goes back with them. Some providers drop it, so no
@@ -12,7 +14,7 @@ func TestReasoningCounts(t *testing.T) {
 		`{"role":"assistant","reasoning_content":"","content":"reading"}`:                       false,
 		`{"role":"assistant","reasoning_content":null,"content":"reading"}`:                     false,
 	} {
-		m, err := OpenAI.Read(Raw(raw))
+		m, err := OpenAI.Read(codec.Raw(raw))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ const leastMedia = 4 << 10
 type value struct{ from, to int }
 
 // values lists those of a message that may be inline media, in their order.
-func (d *Dialect) values(raw Raw) (out []value) {
+func (d *Dialect) values(raw codec.Raw) (out []value) {
 	w := Reader{Walker: codec.Walk(raw)}
 	w.OnMedia = func(from, to int) { out = append(out, value{from, to}) }
 	_, _ = d.Read(&w) // a message that it cannot read has none behind that place
@@ -35,7 +35,7 @@ func (d *Dialect) values(raw Raw) (out []value) {
 
 // Record returns a message with references in the place of large media, and of smaller ones, the
 // largest first, while it has more than most bytes. Its identity and its price stay.
-func (d *Dialect) Record(raw Raw, most int) Raw {
+func (d *Dialect) Record(raw codec.Raw, most int) codec.Raw {
 	if len(raw) <= min(most, LargeMedia) {
 		return raw
 	}
@@ -63,15 +63,15 @@ func (d *Dialect) Record(raw Raw, most int) Raw {
 // change is another text in the place of a value.
 type change struct {
 	value
-	text Raw
+	text codec.Raw
 }
 
-func replaced(raw Raw, changes []change) Raw {
+func replaced(raw codec.Raw, changes []change) codec.Raw {
 	if len(changes) == 0 {
 		return raw
 	}
 	slices.SortFunc(changes, func(a, b change) int { return a.from - b.from })
-	var out Raw
+	var out codec.Raw
 	at := 0
 	for _, c := range changes {
 		if c.from < at { // within the one before, whose block was replaced
@@ -84,7 +84,7 @@ func replaced(raw Raw, changes []change) Raw {
 }
 
 // refs lists the references of a message.
-func (d *Dialect) refs(raw Raw) (out []value, refs []media.Ref) {
+func (d *Dialect) refs(raw codec.Raw) (out []value, refs []media.Ref) {
 	if !bytes.Contains(raw, []byte("sha256:")) {
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func (d *Dialect) refs(raw Raw) (out []value, refs []media.Ref) {
 
 // Sendable returns a message for a provider: a text stands in the place of each block that is a
 // reference, and where the dialect has no place for a text, a picture of one pixel.
-func (d *Dialect) Sendable(raw Raw) Raw {
+func (d *Dialect) Sendable(raw codec.Raw) codec.Raw {
 	found, refs := d.refs(raw)
 	if len(found) == 0 {
 		return raw
@@ -128,7 +128,7 @@ type block struct {
 }
 
 // blocksOf returns for each value the innermost block that it is in. One without is zero.
-func blocksOf(raw Raw, values []value) []block {
+func blocksOf(raw codec.Raw, values []value) []block {
 	out := make([]block, len(values))
 	w, within := codec.Walk(raw), 0 // blocks around w
 	var read func()
@@ -162,7 +162,7 @@ func blocksOf(raw Raw, values []value) []block {
 }
 
 // textBlock is a text as a block of a message of the dialect.
-func (d *Dialect) textBlock(raw Raw, text string) Raw {
+func (d *Dialect) textBlock(raw codec.Raw, text string) codec.Raw {
 	switch d {
 	case &gemini, &bedrock:
 		return codec.WriteObject([]codec.Member{{Name: "text", Value: codec.Quote(text)}})
@@ -179,9 +179,9 @@ func (d *Dialect) textBlock(raw Raw, text string) Raw {
 
 // textFile is a text as a file of a functionResponse: the types that it may have are PNG, JPEG,
 // WebP, PDF and text (ai.google.dev/gemini-api/docs/function-calling, November 2026).
-func textFile(text string) Raw {
+func textFile(text string) codec.Raw {
 	data := codec.WriteObject([]codec.Member{
-		{Name: "mimeType", Value: Raw(`"text/plain"`)}, {Name: "data", Value: codec.Quote(base64.StdEncoding.EncodeToString([]byte(text)))},
+		{Name: "mimeType", Value: codec.Raw(`"text/plain"`)}, {Name: "data", Value: codec.Quote(base64.StdEncoding.EncodeToString([]byte(text)))},
 	})
 	return codec.WriteObject([]codec.Member{{Name: "inlineData", Value: data}})
 }

@@ -16,10 +16,12 @@ import (
 )
 
 // placed is a message with media in its place.
-func placed(place string, data []byte, form int) Raw { return Raw(mediatest.In(place, data, form)) }
+func placed(place string, data []byte, form int) codec.Raw {
+	return codec.Raw(mediatest.In(place, data, form))
+}
 
 // answered puts the call of a result before it.
-func answered(f Format, m Raw) []Raw {
+func answered(f Format, m codec.Raw) []codec.Raw {
 	head := map[Format][]string{
 		Anthropic: {`{"role":"user","content":"x"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"n","input":{}}]}`},
 		Responses: {`{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}`},
@@ -34,9 +36,9 @@ func answered(f Format, m Raw) []Raw {
 	if err != nil || len(read.Parts) == 0 || read.Parts[0].Kind != PartResult {
 		head = nil
 	}
-	var out []Raw
+	var out []codec.Raw
 	for _, s := range head {
-		out = append(out, Raw(s))
+		out = append(out, codec.Raw(s))
 	}
 	return append(out, m)
 }
@@ -61,7 +63,7 @@ func TestRecordedMedia(t *testing.T) {
 	}
 }
 
-func wantRecorded(t *testing.T, f Format, m, plain Raw) {
+func wantRecorded(t *testing.T, f Format, m, plain codec.Raw) {
 	t.Helper()
 	r := f.Record(m, events.MaxTurnBytes)
 	name := string(f) + " " + string(r)
@@ -69,8 +71,8 @@ func wantRecorded(t *testing.T, f Format, m, plain Raw) {
 		t.Errorf("%s: recorded %d bytes of %d: %.400s", f, len(r), len(m), r)
 		return
 	}
-	for _, other := range []Raw{r, plain, f.Record(plain, events.MaxTurnBytes)} {
-		if a, b := f.DigestOf([]Raw{m}), f.DigestOf([]Raw{other}); a != b {
+	for _, other := range []codec.Raw{r, plain, f.Record(plain, events.MaxTurnBytes)} {
+		if a, b := f.DigestOf([]codec.Raw{m}), f.DigestOf([]codec.Raw{other}); a != b {
 			t.Errorf("%s: digests %s and %s", name, a, b)
 		}
 	}
@@ -116,7 +118,7 @@ func TestRecordedSmallMedia(t *testing.T) {
 	for i := range 30 {
 		blocks = append(blocks, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+base64.StdEncoding.EncodeToString(mediatest.PNG(t, 100_000+3_000*i))+`"}}`)
 	}
-	m := Raw(`{"role":"user","content":[{"type":"text","text":"` + strings.Repeat("sha256:words ", 20_000) + `"},` + strings.Join(blocks, ",") + `]}`)
+	m := codec.Raw(`{"role":"user","content":[{"type":"text","text":"` + strings.Repeat("sha256:words ", 20_000) + `"},` + strings.Join(blocks, ",") + `]}`)
 	if r := Anthropic.Record(m, len(m)); string(r) != string(m) {
 		t.Errorf("a message that fits was changed: %d bytes of %d", len(r), len(m))
 	}
@@ -125,7 +127,7 @@ func TestRecordedSmallMedia(t *testing.T) {
 	if len(r) > events.MaxTurnBytes || len(r) < events.MaxTurnBytes-300_000 || n == 0 || n == len(blocks) || !bytes.Contains(r, []byte(blocks[0])) || bytes.Contains(r, []byte(blocks[29])) {
 		t.Errorf("%d bytes with %d of %d by hash", len(r), n, len(blocks))
 	}
-	if Anthropic.DigestOf([]Raw{m}) != Anthropic.DigestOf([]Raw{r}) {
+	if Anthropic.DigestOf([]codec.Raw{m}) != Anthropic.DigestOf([]codec.Raw{r}) {
 		t.Error("it has another identity")
 	}
 }
@@ -135,7 +137,7 @@ func TestRecordedSmallMedia(t *testing.T) {
 func TestRecordKeepsIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom([]Format{OpenAI, Anthropic, Responses, Gemini, Bedrock, AISDK}).Draw(t, "format")
-		var messages, recorded []Raw
+		var messages, recorded []codec.Raw
 		most := rapid.IntRange(1, 60_000).Draw(t, "most")
 		for range rapid.IntRange(1, 5).Draw(t, "messages") {
 			data := make([]byte, rapid.IntRange(1, 30_000).Draw(t, "bytes"))
@@ -148,7 +150,7 @@ func TestRecordKeepsIdentity(t *testing.T) {
 			messages, recorded = append(messages, m), append(recorded, f.Record(m, most))
 		}
 		hashed := f.Fold(messages, most)
-		for _, other := range [][]Raw{recorded, hashed} {
+		for _, other := range [][]codec.Raw{recorded, hashed} {
 			if f.DigestOf(messages) != f.DigestOf(other) {
 				t.Fatalf("%s, at most %d: another identity", f, most)
 			}

@@ -27,22 +27,22 @@ var responses = Dialect{
 
 // toolForm is how a call that the caller carries out, and its output, are made.
 type toolForm struct {
-	kind  string // of the call
-	input string // member that holds what the tool is called with
-	empty Raw    // its value in a call that compactd makes
-	text  bool   // its output is a text, which may be edited
+	kind  string    // of the call
+	input string    // member that holds what the tool is called with
+	empty codec.Raw // its value in a call that compactd makes
+	text  bool      // its output is a text, which may be edited
 }
 
 // toolForms are the kinds of calls whose results come from the caller.
 var toolForms = []toolForm{
-	{"function_call", "arguments", Raw(`"{}"`), true},
-	{"custom_tool_call", "input", Raw(`""`), true},
-	{"local_shell_call", "action", Raw(`{"type":"exec","command":[],"env":{}}`), true},
-	{"shell_call", "action", Raw(`{"commands":[]}`), true},
-	{"apply_patch_call", "operation", Raw(`{"type":"delete_file","path":"unknown"}`), true},
-	{"computer_call", "action", Raw(`{"type":"screenshot"}`), false},
-	{"tool_search_call", "arguments", Raw(`{}`), false},
-	{approvalRequest, "arguments", Raw(`"{}"`), false},
+	{"function_call", "arguments", codec.Raw(`"{}"`), true},
+	{"custom_tool_call", "input", codec.Raw(`""`), true},
+	{"local_shell_call", "action", codec.Raw(`{"type":"exec","command":[],"env":{}}`), true},
+	{"shell_call", "action", codec.Raw(`{"commands":[]}`), true},
+	{"apply_patch_call", "operation", codec.Raw(`{"type":"delete_file","path":"unknown"}`), true},
+	{"computer_call", "action", codec.Raw(`{"type":"screenshot"}`), false},
+	{"tool_search_call", "arguments", codec.Raw(`{}`), false},
+	{approvalRequest, "arguments", codec.Raw(`"{}"`), false},
 }
 
 const (
@@ -69,9 +69,9 @@ const imageGeneration = "image_generation_call"
 
 // responsesItem is what an item consists of.
 type responsesItem struct {
-	kind, role, name, args, status Raw
-	id, callID                     Raw
-	content                        Raw
+	kind, role, name, args, status codec.Raw
+	id, callID                     codec.Raw
+	content                        codec.Raw
 	output                         codec.Measured
 	parts, thoughts, answers       []Part
 	made                           Part // picture that the provider made
@@ -106,7 +106,7 @@ func readResponses(d *Dialect, w *Reader) (Message, error) {
 	}
 }
 
-func (it *responsesItem) read(w *Reader) Raw {
+func (it *responsesItem) read(w *Reader) codec.Raw {
 	from := w.Position()
 	raw := w.Object(func(key []byte) {
 		switch string(key) {
@@ -172,7 +172,7 @@ func (it *responsesItem) message(d *Dialect) (Message, error) {
 
 // readResponsesBlock reads a block of a message, of reasoning or of an output.
 func readResponsesBlock(w *Reader, p *Part) {
-	var kind Raw
+	var kind codec.Raw
 	var text, refusal codec.Measured
 	low := false
 	p.Raw = w.Object(func(key []byte) {
@@ -209,14 +209,14 @@ func readResponsesBlock(w *Reader, p *Part) {
 }
 
 // pairing is the id that pairs a call and its output.
-func (it *responsesItem) pairing() Raw {
+func (it *responsesItem) pairing() codec.Raw {
 	if it.callID.Kind() == '"' && len(it.callID) > len(`""`) {
 		return it.callID
 	}
 	return it.id
 }
 
-func (it *responsesItem) call(w *Reader, kind string, raw Raw) Part {
+func (it *responsesItem) call(w *Reader, kind string, raw codec.Raw) Part {
 	if kind == imageGeneration {
 		return Part{Kind: PartImage, Media: it.made.Media, Raw: raw}
 	}
@@ -232,7 +232,7 @@ func (it *responsesItem) call(w *Reader, kind string, raw Raw) Part {
 	return p
 }
 
-func (it *responsesItem) result(w *Reader, kind string, raw Raw) Part {
+func (it *responsesItem) result(w *Reader, kind string, raw codec.Raw) Part {
 	p := Part{Kind: PartResult}
 	switch k := it.output.Raw.Kind(); {
 	case k == '[', len(it.answers) > 0:
@@ -255,7 +255,7 @@ func writeResponses(m Message, ms []codec.Member) ([]codec.Member, error) {
 	kind := codec.String(codec.Lookup(ms, "type"))
 	switch {
 	case kind == "" || kind == "message":
-		content, err := appendTexts(m.Parts, func(text string) Raw { return responsesText(m.Role, text) })
+		content, err := appendTexts(m.Parts, func(text string) codec.Raw { return responsesText(m.Role, text) })
 		if err != nil {
 			return nil, err
 		}
@@ -274,12 +274,12 @@ func writeResponses(m Message, ms []codec.Member) ([]codec.Member, error) {
 }
 
 // outputText is a text as the output of a kind.
-func outputText(kind, text string) Raw {
+func outputText(kind, text string) codec.Raw {
 	if kind != "shell_call_output" {
 		return codec.Quote(text)
 	}
-	return codec.WriteArray([]Raw{codec.WriteObject([]codec.Member{
-		{Name: "stdout", Value: codec.Quote(text)}, {Name: "stderr", Value: Raw(`""`)}, {Name: "outcome", Value: Raw(`{"type":"exit","exit_code":0}`)},
+	return codec.WriteArray([]codec.Raw{codec.WriteObject([]codec.Member{
+		{Name: "stdout", Value: codec.Quote(text)}, {Name: "stderr", Value: codec.Raw(`""`)}, {Name: "outcome", Value: codec.Raw(`{"type":"exit","exit_code":0}`)},
 	})})
 }
 
@@ -293,18 +293,18 @@ func createResponses(m Message) ([]codec.Member, error) {
 			return createResponsesOutput(p), nil
 		}
 	}
-	content, err := appendTexts(m.Parts, func(text string) Raw { return responsesText(m.Role, text) })
+	content, err := appendTexts(m.Parts, func(text string) codec.Raw { return responsesText(m.Role, text) })
 	if err != nil {
 		return nil, err
 	}
-	return []codec.Member{{Name: "type", Value: Raw(`"message"`)}, {Name: "role", Value: codec.Quote(string(m.Role))}, {Name: "content", Value: content}}, nil
+	return []codec.Member{{Name: "type", Value: codec.Raw(`"message"`)}, {Name: "role", Value: codec.Quote(string(m.Role))}, {Name: "content", Value: content}}, nil
 }
 
 // responsesText is a text as a block of a message.
-func responsesText(r Role, text string) Raw {
-	kind := Raw(`"input_text"`)
+func responsesText(r Role, text string) codec.Raw {
+	kind := codec.Raw(`"input_text"`)
 	if r == RoleAssistant {
-		kind = Raw(`"output_text"`)
+		kind = codec.Raw(`"output_text"`)
 	}
 	return codec.WriteObject([]codec.Member{{Name: "type", Value: kind}, {Name: "text", Value: codec.Quote(text)}})
 }
@@ -338,18 +338,18 @@ func createResponsesOutput(p *Part) []codec.Member {
 	f := formOf(codec.String(codec.Get(p.Other, "type")))
 	id := codec.Quote(p.CallID)
 	if f.kind == approvalRequest {
-		return []codec.Member{{Name: "type", Value: codec.Quote(approvalResponse)}, {Name: "approval_request_id", Value: id}, {Name: "approve", Value: Raw(`false`)}}
+		return []codec.Member{{Name: "type", Value: codec.Quote(approvalResponse)}, {Name: "approval_request_id", Value: id}, {Name: "approve", Value: codec.Raw(`false`)}}
 	}
 	kind := f.kind + outputOf
 	output := outputText(kind, p.Text)
 	ms := []codec.Member{{Name: "call_id", Value: id}}
 	switch f.kind {
 	case "computer_call":
-		output = codec.WriteObject([]codec.Member{{Name: "type", Value: Raw(`"computer_screenshot"`)}, {Name: "image_url", Value: codec.Quote(blank)}})
+		output = codec.WriteObject([]codec.Member{{Name: "type", Value: codec.Raw(`"computer_screenshot"`)}, {Name: "image_url", Value: codec.Quote(blank)}})
 	case "tool_search_call":
-		return append([]codec.Member{{Name: "type", Value: Raw(`"tool_search_output"`)}}, append(ms, codec.Member{Name: "tools", Value: Raw(`[]`)})...)
+		return append([]codec.Member{{Name: "type", Value: codec.Raw(`"tool_search_output"`)}}, append(ms, codec.Member{Name: "tools", Value: codec.Raw(`[]`)})...)
 	case "apply_patch_call":
-		ms = append(ms, codec.Member{Name: "status", Value: Raw(`"failed"`)})
+		ms = append(ms, codec.Member{Name: "status", Value: codec.Raw(`"failed"`)})
 	}
 	ms = append([]codec.Member{{Name: "type", Value: codec.Quote(kind)}}, ms...)
 	return append(ms, codec.Member{Name: "output", Value: output})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/dialecttest"
 
 	"pgregory.net/rapid"
@@ -36,14 +37,14 @@ func TestIdentityExamples(t *testing.T) {
 	for i, table := range []string{same, other} {
 		seen := map[Format]bool{}
 		for _, row := range exampleRow.FindAllStringSubmatch(table, -1) {
-			f, a, b := Format(row[1]), Raw(row[2]), Raw(row[3])
+			f, a, b := Format(row[1]), codec.Raw(row[2]), codec.Raw(row[3])
 			seen[f] = true
-			for _, raw := range []Raw{a, b} {
-				if _, err := f.ReadNew([]Raw{raw}); err != nil {
+			for _, raw := range []codec.Raw{a, b} {
+				if _, err := f.ReadNew([]codec.Raw{raw}); err != nil {
 					t.Errorf("%s: %s: %v", f, raw, err)
 				}
 			}
-			if equal := f.DigestOf([]Raw{a}) == f.DigestOf([]Raw{b}); equal != (i == 0) {
+			if equal := f.DigestOf([]codec.Raw{a}) == f.DigestOf([]codec.Raw{b}); equal != (i == 0) {
 				t.Errorf("%s: %s and %s are the same: %t", f, a, b, equal)
 			}
 		}
@@ -179,15 +180,15 @@ func TestSameMessage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			write := func(o object) Raw {
+			write := func(o object) codec.Raw {
 				data, err := json.Marshal(o)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return data
 			}
-			want, other := f.DigestOf([]Raw{raw}), write(twin(t, f, m))
-			if f.DigestOf([]Raw{other}) != want {
+			want, other := f.DigestOf([]codec.Raw{raw}), write(twin(t, f, m))
+			if f.DigestOf([]codec.Raw{other}) != want {
 				t.Fatalf("%s is not %s", other, raw)
 			}
 			a, errA := f.Read(raw)
@@ -197,7 +198,7 @@ func TestSameMessage(t *testing.T) {
 			}
 			if edits := leaves(changed, nil, nil); len(edits) > 0 {
 				rapid.SampledFrom(edits).Draw(t, "edit")()
-				if edited := write(changed); f.DigestOf([]Raw{edited}) == want {
+				if edited := write(changed); f.DigestOf([]codec.Raw{edited}) == want {
 					t.Fatalf("%s is %s", edited, raw)
 				}
 			}

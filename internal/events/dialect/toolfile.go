@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"compactd/internal/events/codec"
 	"compactd/internal/events/toolcall"
 )
 
@@ -20,7 +21,7 @@ func (p *Part) File() (path string, variant Key, changes bool) {
 }
 
 // PathRead returns the file that a call reads, "" for none.
-func PathRead(tool string, args Raw) string {
+func PathRead(tool string, args codec.Raw) string {
 	if path, _, changes := toolcall.File(tool, args); !changes {
 		return path
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Most is the highest number of partitions that a log may have.
@@ -240,7 +241,7 @@ type text struct {
 
 // String is the stored form, for [Parse].
 func (t Table) String() string {
-	b, err := events.Marshal(text{t.first, t.splits})
+	b, err := codec.Marshal(text{t.first, t.splits})
 	if err != nil {
 		panic(err) // numbers can be written
 	}
@@ -250,7 +251,7 @@ func (t Table) String() string {
 // Parse reads a [Table.String].
 func Parse(s string) (Table, error) {
 	var x text
-	if err := events.Unmarshal([]byte(s), &x); err != nil {
+	if err := codec.Unmarshal([]byte(s), &x); err != nil {
 		return Table{}, fmt.Errorf("read partitions: %w", err)
 	}
 	t := Table{x.First, x.Splits}

@@ -6,19 +6,19 @@ import (
 	"strings"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Change is a history before and after a compaction.
 type Change struct {
 	// Title states which compaction it is.
 	Title         string
-	Before, After []events.Message
+	Before, After []dialect.Message
 	// TokensBefore and TokensAfter are the whole inputs that were published of, by the provider's
 	// count where it is known; 0 leaves the sums to Count.
 	TokensBefore, TokensAfter int64
 	// Count estimates messages, in tokens.
-	Count func(...events.Message) int64
+	Count func(...dialect.Message) int64
 	// Recall is the command that prints the removed message; "" without one.
 	Recall string
 }
@@ -45,11 +45,11 @@ const (
 // Line is a message that was there before, or stands there after, or both.
 type Line struct {
 	Action        Action
-	Before, After *events.Message
+	Before, After *dialect.Message
 }
 
 // Lines pairs the messages before with those after, in order.
-func Lines(before, after []events.Message) []Line {
+func Lines(before, after []dialect.Message) []Line {
 	var out []Line
 	before = split(before)
 	after = part(before, split(after))
@@ -92,19 +92,19 @@ func Lines(before, after []events.Message) []Line {
 }
 
 // split takes a summary or marker out of a message that it was merged with.
-func split(messages []events.Message) []events.Message {
-	var out []events.Message
+func split(messages []dialect.Message) []dialect.Message {
+	var out []dialect.Message
 	for _, m := range messages {
-		isPlaceholder := func(p events.Part) bool {
-			return actionOfNew(&events.Message{Parts: []events.Part{p}}) != Added
+		isPlaceholder := func(p dialect.Part) bool {
+			return actionOfNew(&dialect.Message{Parts: []dialect.Part{p}}) != Added
 		}
 		n := 0
 		for n < len(m.Parts) && isPlaceholder(m.Parts[n]) {
 			n++
 		}
 		if n > 0 && n < len(m.Parts) {
-			out = append(out, events.Message{Role: m.Role, Parts: m.Parts[:n]})
-			m = events.Message{Role: m.Role, Parts: m.Parts[n:]}
+			out = append(out, dialect.Message{Role: m.Role, Parts: m.Parts[:n]})
+			m = dialect.Message{Role: m.Role, Parts: m.Parts[n:]}
 		}
 		out = append(out, m)
 	}
@@ -113,31 +113,31 @@ func split(messages []events.Message) []events.Message {
 
 // part takes messages apart that several before were merged into, by the ids of their
 // results.
-func part(before, after []events.Message) []events.Message {
+func part(before, after []dialect.Message) []dialect.Message {
 	owner := map[string]int{}
 	for i, m := range before {
 		for _, p := range m.Parts {
-			if p.Kind == events.PartResult && p.CallID != "" {
+			if p.Kind == dialect.PartResult && p.CallID != "" {
 				owner[p.CallID] = i
 			}
 		}
 	}
-	var out []events.Message
+	var out []dialect.Message
 	for _, m := range after {
 		from, of := 0, -1
 		for k, p := range m.Parts {
 			i, known := owner[p.CallID]
-			if p.Kind != events.PartResult || !known {
+			if p.Kind != dialect.PartResult || !known {
 				continue
 			}
 			if of >= 0 && i != of {
-				out = append(out, events.Message{Role: m.Role, Parts: m.Parts[from:k]})
+				out = append(out, dialect.Message{Role: m.Role, Parts: m.Parts[from:k]})
 				from = k
 			}
 			of = i
 		}
 		if from > 0 {
-			m = events.Message{Role: m.Role, Parts: m.Parts[from:]}
+			m = dialect.Message{Role: m.Role, Parts: m.Parts[from:]}
 		}
 		out = append(out, m)
 	}
@@ -155,7 +155,7 @@ func lastIndex(keys []string, key string) int {
 
 // key is the same for a message before and after an edit: its role, and the ids of its
 // calls and results where it has any, else its texts.
-func key(m *events.Message) string {
+func key(m *dialect.Message) string {
 	ids, texts := []string{string(m.Role)}, []string{string(m.Role)}
 	for _, p := range m.Parts {
 		texts = append(texts, p.Text, p.Tool, string(p.Args))
@@ -170,7 +170,7 @@ func key(m *events.Message) string {
 }
 
 // text is all of a message.
-func text(m *events.Message) string {
+func text(m *dialect.Message) string {
 	var b strings.Builder
 	for _, p := range m.Parts {
 		b.WriteString(p.Text + "\n")
@@ -179,7 +179,7 @@ func text(m *events.Message) string {
 }
 
 // action compares a message with what it became.
-func action(before, after *events.Message) Action {
+func action(before, after *dialect.Message) Action {
 	out := Kept
 	for k := range min(len(before.Parts), len(after.Parts)) {
 		is := after.Parts[k].Text
@@ -197,10 +197,10 @@ func action(before, after *events.Message) Action {
 }
 
 // actionOfNew is the action of a message that is new.
-func actionOfNew(m *events.Message) Action {
+func actionOfNew(m *dialect.Message) Action {
 	for _, p := range m.Parts {
 		switch {
-		case p.Kind != events.PartText:
+		case p.Kind != dialect.PartText:
 		case strings.Contains(p.Text, "\n<condensed-summary>\n"):
 			return Summary
 		case strings.HasPrefix(p.Text, measure.TruncateText):

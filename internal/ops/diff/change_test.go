@@ -7,24 +7,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/term"
 )
 
-func message(role events.Role, texts ...string) (m events.Message) {
+func message(role dialect.Role, texts ...string) (m dialect.Message) {
 	m.Role = role
 	for _, s := range texts {
-		m.Parts = append(m.Parts, events.Part{Kind: events.PartText, Text: s})
+		m.Parts = append(m.Parts, dialect.Part{Kind: dialect.PartText, Text: s})
 	}
 	return m
 }
 
-func result(id, text string) events.Part {
-	return events.Part{Kind: events.PartResult, CallID: id, Text: text}
+func result(id, text string) dialect.Part {
+	return dialect.Part{Kind: dialect.PartResult, CallID: id, Text: text}
 }
 
-func results(parts ...events.Part) events.Message {
-	return events.Message{Role: events.RoleUser, Parts: parts}
+func results(parts ...dialect.Part) dialect.Message {
+	return dialect.Message{Role: dialect.RoleUser, Parts: parts}
 }
 
 // Each message before has an action, whatever the compaction did: results that were
@@ -34,29 +34,29 @@ func TestLines(t *testing.T) {
 	summary := "This is a summary.\n<condensed-summary>\n## Goal\nmake it\n</condensed-summary>"
 	for _, c := range []struct {
 		name          string
-		before, after []events.Message
+		before, after []dialect.Message
 		want          string
 	}{
-		{"nothing", []events.Message{message("user", "a"), message("assistant", "b")}, []events.Message{message("user", "a"), message("assistant", "b")}, "kept kept"},
+		{"nothing", []dialect.Message{message("user", "a"), message("assistant", "b")}, []dialect.Message{message("user", "a"), message("assistant", "b")}, "kept kept"},
 		{
 			"cleared and kept results, two messages merged",
-			[]events.Message{message("assistant", "look"), results(result("1", "long")), results(result("2", "[File a - refer"), result("3", "x")), message("assistant", "ok")},
-			[]events.Message{message("assistant", "look"), results(result("1", "[Tool result cleared]"), result("2", "[File a - refer to latest read below]"), result("3", "x")), message("assistant", "ok")},
+			[]dialect.Message{message("assistant", "look"), results(result("1", "long")), results(result("2", "[File a - refer"), result("3", "x")), message("assistant", "ok")},
+			[]dialect.Message{message("assistant", "look"), results(result("1", "[Tool result cleared]"), result("2", "[File a - refer to latest read below]"), result("3", "x")), message("assistant", "ok")},
 			"kept cleared deduplicated kept",
 		},
 		{
 			"a summary that was merged with what follows, and a text that came twice",
-			[]events.Message{message("user", "go on"), message("assistant", "b"), message("user", "go on"), message("assistant", "c")},
-			[]events.Message{message("user", summary, "go on"), message("assistant", "c")},
+			[]dialect.Message{message("user", "go on"), message("assistant", "b"), message("user", "go on"), message("assistant", "c")},
+			[]dialect.Message{message("user", summary, "go on"), message("assistant", "c")},
 			"summarized summarized the summary kept kept",
 		},
 		{
 			"a marker, and a text that was cut",
-			[]events.Message{message("user", "a"), message("assistant", "b"), results(result("7", "long"))},
-			[]events.Message{message("user", "[Earlier conversation history was truncated to fit within context limits]"), results(result("7", "lo"))},
+			[]dialect.Message{message("user", "a"), message("assistant", "b"), results(result("7", "long"))},
+			[]dialect.Message{message("user", "[Earlier conversation history was truncated to fit within context limits]"), results(result("7", "lo"))},
 			"truncated truncated the marker shortened",
 		},
-		{"all gone", []events.Message{message("user", "a")}, nil, "truncated"},
+		{"all gone", []dialect.Message{message("user", "a")}, nil, "truncated"},
 	} {
 		var got []string
 		for _, l := range Lines(c.before, c.after) {
@@ -70,7 +70,7 @@ func TestLines(t *testing.T) {
 
 // A long history is shown in few rows, which account for every message and token.
 func TestWrite(t *testing.T) {
-	var before, after []events.Message
+	var before, after []dialect.Message
 	for i := range 300 {
 		id := fmt.Sprint(i)
 		before = append(before, message("assistant", "call "+id), results(result(id, strings.Repeat("x", 400))))
@@ -80,7 +80,7 @@ func TestWrite(t *testing.T) {
 		cleared := result(fmt.Sprint(i/2), "[Tool result cleared]")
 		after = append(after, before[i], results(cleared))
 	}
-	c := Change{Title: "One of them", Before: before, After: after, Count: func(m ...events.Message) (n int64) {
+	c := Change{Title: "One of them", Before: before, After: after, Count: func(m ...dialect.Message) (n int64) {
 		for i := range m {
 			n += int64(len(text(&m[i])))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -14,19 +15,19 @@ import (
 const maxGist = 200
 
 // Gist is a message in one line: its texts, calls and results, each by its first line.
-func Gist(m events.Message) string {
+func Gist(m dialect.Message) string {
 	var out []string
 	for _, p := range m.Parts {
 		switch p.Kind {
-		case events.PartText:
+		case dialect.PartText:
 			out = append(out, FirstLine(p.Text))
-		case events.PartCall:
+		case dialect.PartCall:
 			out = append(out, FirstLine(fmt.Sprintf("call %s %s", p.Tool, p.Args)))
-		case events.PartResult:
+		case dialect.PartResult:
 			out = append(out, "result: "+FirstLine(p.Text))
-		case events.PartThinking:
+		case dialect.PartThinking:
 			out = append(out, "(thinking)")
-		case events.PartImage:
+		case dialect.PartImage:
 			out = append(out, "(image)")
 		default:
 			out = append(out, "(other)")
@@ -71,13 +72,13 @@ func Used(times map[events.Stage]int) string {
 }
 
 // Estimate returns what counts messages of a dialect, by the profile default.
-func Estimate(f events.Format) func(...events.Message) int64 {
+func Estimate(f events.Format) func(...dialect.Message) int64 {
 	provider := "openai"
 	if f == events.Anthropic {
 		provider = "anthropic"
 	}
 	rate := measure.NewRate(measure.Profiles["default"], provider)
-	return func(messages ...events.Message) int64 {
+	return func(messages ...dialect.Message) int64 {
 		var t measure.Tokens
 		for _, m := range messages {
 			t += rate.Message(m)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -136,7 +136,7 @@ func (c *Change) skip(t *term.Table, lines []Line) {
 	if len(lines) == 0 {
 		return
 	}
-	var before, after []events.Message
+	var before, after []dialect.Message
 	for _, l := range lines {
 		if l.Before != nil {
 			before = append(before, *l.Before)
@@ -152,14 +152,14 @@ func (c *Change) skip(t *term.Table, lines []Line) {
 	t.Row("…", "", c.sum(before), c.sum(after), strings.Join(what, ", "), units.Count(len(lines), "message"))
 }
 
-func (c *Change) tokens(m *events.Message) string {
+func (c *Change) tokens(m *dialect.Message) string {
 	if m == nil {
 		return "-"
 	}
 	return humanize.Comma(c.Count(*m))
 }
 
-func (c *Change) sum(messages []events.Message) string {
+func (c *Change) sum(messages []dialect.Message) string {
 	if len(messages) == 0 {
 		return "-"
 	}

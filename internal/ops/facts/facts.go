@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // Facts are what an agent must keep of some messages: files that were
@@ -32,7 +34,7 @@ type Probe []string
 // Turn is the messages of one turn of a session.
 type Turn struct {
 	Number   int64
-	Messages []events.Message
+	Messages []dialect.Message
 }
 
 // Lengths of what has to be found word by word, in characters.
@@ -45,7 +47,7 @@ const (
 // Of reads the turns of a session, in their order, up to a position, included.
 func Of(turns []Turn, to events.Position) *Facts {
 	f := &Facts{turns: map[string][]int64{}, had: map[*[]Probe]map[string]bool{}, called: map[string]int64{}}
-	calls := map[string]*events.Part{}
+	calls := map[string]*dialect.Part{}
 	for _, t := range turns {
 		f.now = t.Number
 		for k, m := range t.Messages {
@@ -60,20 +62,20 @@ func Of(turns []Turn, to events.Position) *Facts {
 	return f
 }
 
-func (f *Facts) part(role events.Role, p *events.Part, calls map[string]*events.Part) {
+func (f *Facts) part(role dialect.Role, p *dialect.Part, calls map[string]*dialect.Part) {
 	switch {
-	case p.Kind == events.PartText && role == events.RoleSystem:
+	case p.Kind == dialect.PartText && role == dialect.RoleSystem:
 		f.add(&f.Instructions, Probe{oneLine(p.Text)})
-	case p.Kind == events.PartText && role == events.RoleUser:
+	case p.Kind == dialect.PartText && role == dialect.RoleUser:
 		if text := oneLine(p.Text); wroteIt(text) {
 			f.add(&f.Users, Probe{opening(text, userHead)})
 		}
-	case p.Kind == events.PartCall:
+	case p.Kind == dialect.PartCall:
 		calls[p.CallID], f.called[p.CallID] = p, f.now
 		if items, ok := f.todoList(p); ok {
 			f.Todos = items
 		}
-	case p.Kind == events.PartResult:
+	case p.Kind == dialect.PartResult:
 		call := calls[p.CallID]
 		if failed(p) {
 			f.add(&f.Failures, failureOf(p, call), f.called[p.CallID])
@@ -107,7 +109,7 @@ var machinery = regexp.MustCompile(`^(<[a-z][a-z_-]*>|\[Request interrupted|Base
 func wroteIt(text string) bool { return text != "" && !machinery.MatchString(text) }
 
 // written is the absolute path that a call changed, "" without one.
-func written(call *events.Part) string {
+func written(call *dialect.Part) string {
 	if call == nil {
 		return ""
 	}
@@ -116,8 +118,8 @@ func written(call *events.Part) string {
 	default:
 		return ""
 	}
-	for name, v := range events.Members(call.Args) {
-		if path, ok := events.Text(v); ok && strings.HasSuffix(name, "path") && strings.HasPrefix(path, "/") {
+	for name, v := range codec.Members(call.Args) {
+		if path, ok := codec.Text(v); ok && strings.HasSuffix(name, "path") && strings.HasPrefix(path, "/") {
 			return path
 		}
 	}
@@ -126,7 +128,7 @@ func written(call *events.Part) string {
 
 // failed reports a result that its dialect marks, or that states it where
 // the dialect has no mark.
-func failed(p *events.Part) bool {
+func failed(p *dialect.Part) bool {
 	return p.Failed || strings.HasPrefix(p.Text, "Error: ") || strings.HasPrefix(p.Text, "Traceback (most recent call last)")
 }
 
@@ -135,7 +137,7 @@ var exitOnly = regexp.MustCompile(`^(Exit code|Command exited with code|exit sta
 
 // failureOf is the first line of a failed result. Where that is a bare exit code,
 // what was called belongs to it.
-func failureOf(p, call *events.Part) Probe {
+func failureOf(p, call *dialect.Part) Probe {
 	first, _, _ := strings.Cut(strings.TrimSpace(p.Text), "\n")
 	first = oneLine(first)
 	if call == nil || !exitOnly.MatchString(first) {
@@ -148,9 +150,9 @@ func failureOf(p, call *events.Part) Probe {
 }
 
 // commandOf is the command of a shell call, "" for any other.
-func commandOf(call *events.Part) string {
-	for name, v := range events.Members(call.Args) {
-		if command, ok := events.Text(v); ok && name == "command" {
+func commandOf(call *dialect.Part) string {
+	for name, v := range codec.Members(call.Args) {
+		if command, ok := codec.Text(v); ok && name == "command" {
 			return oneLine(command)
 		}
 	}
@@ -158,7 +160,7 @@ func commandOf(call *events.Part) string {
 }
 
 // todoList reads the open items of a call that writes a to-do list.
-func (f *Facts) todoList(call *events.Part) (open []Probe, ok bool) {
+func (f *Facts) todoList(call *dialect.Part) (open []Probe, ok bool) {
 	if call.Tool != "TodoWrite" {
 		return nil, false
 	}
@@ -168,7 +170,7 @@ func (f *Facts) todoList(call *events.Part) (open []Probe, ok bool) {
 			Status  string `json:"status"`
 		} `json:"todos"`
 	}
-	if events.Unmarshal(call.Args, &in) != nil {
+	if codec.Unmarshal(call.Args, &in) != nil {
 		return nil, false
 	}
 	defer delete(f.had, &open)
@@ -221,15 +223,15 @@ func (s Share) Ratio() float64 {
 type History []string
 
 // Lines reads a history. A result has a line together with its command, too.
-func Lines(history []events.Message) (lines History) {
-	calls := map[string]*events.Part{}
+func Lines(history []dialect.Message) (lines History) {
+	calls := map[string]*dialect.Part{}
 	for _, m := range history {
 		for i := range m.Parts {
 			p := &m.Parts[i]
 			lines = append(lines, oneLine(p.Text), oneLine(string(p.Args)))
-			if p.Kind == events.PartCall {
+			if p.Kind == dialect.PartCall {
 				calls[p.CallID] = p
-			} else if call := calls[p.CallID]; p.Kind == events.PartResult && call != nil {
+			} else if call := calls[p.CallID]; p.Kind == dialect.PartResult && call != nil {
 				lines = append(lines, oneLine(p.Text)+" "+commandOf(call))
 			}
 		}

@@ -9,15 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/internal/testkit/linear"
 )
 
-func read(t *testing.T, raw ...string) []events.Message {
+func read(t *testing.T, raw ...string) []dialect.Message {
 	t.Helper()
-	var all []events.Raw
+	var all []codec.Raw
 	for _, r := range raw {
-		all = append(all, events.Raw(r))
+		all = append(all, codec.Raw(r))
 	}
 	out, err := events.Anthropic.ReadAll(all)
 	if err != nil {
@@ -79,13 +81,13 @@ func TestTurns(t *testing.T) {
 // failures; a line of a record holds a failure with its command.
 func TestHolds(t *testing.T) {
 	f := facts.Of(turns(t), events.Position{Turn: 3})
-	var whole []events.Message
+	var whole []dialect.Message
 	for _, turn := range turns(t) {
 		whole = append(whole, turn.Messages...)
 	}
 	for _, x := range []struct {
 		name    string
-		history []events.Message
+		history []dialect.Message
 		want    map[string]facts.Share
 	}{
 		{"whole", whole, map[string]facts.Share{"paths": {Kept: 1, All: 1}, "user_messages": {Kept: 1, All: 1}, "failures": {Kept: 2, All: 2}, "todos": {Kept: 1, All: 1}, "instructions": {}}},
@@ -115,7 +117,7 @@ func TestOfLinear(t *testing.T) {
 	for size := range sessions {
 		turn := facts.Turn{Number: 1}
 		for i := range n << (2 * size) {
-			turn.Messages = append(turn.Messages, events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: fmt.Sprintf("Then do number %d", i)}}})
+			turn.Messages = append(turn.Messages, dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: fmt.Sprintf("Then do number %d", i)}}})
 		}
 		sessions[size] = []facts.Turn{turn}
 	}

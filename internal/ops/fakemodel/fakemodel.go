@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 )
 
@@ -142,9 +143,9 @@ func (m *Model) check(c *Call) (refused []string) {
 	if m.Refuse != nil {
 		return m.Refuse(c)
 	}
-	messages := make([]events.Raw, len(c.Messages))
+	messages := make([]codec.Raw, len(c.Messages))
 	for i, message := range c.Messages {
-		messages[i] = events.Raw(message)
+		messages[i] = codec.Raw(message)
 	}
 	for _, v := range validate.Messages(c.Format, messages) {
 		refused = append(refused, fmt.Sprint(v))

@@ -22,6 +22,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/disk"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -343,7 +344,7 @@ func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
 		all := "out.*." + string(events.KindRejected) + ".*.*"
 		err = stream.ReadStream(ctx, js, topology.OutcomesStream, all, before+1, 0, func(m jetstream.Msg, _ uint64) error {
 			var r events.Rejected
-			if err := events.Unmarshal(m.Data(), &r); err != nil {
+			if err := codec.Unmarshal(m.Data(), &r); err != nil {
 				return nil //nolint:nilerr // none of a worker
 			}
 			codes[r.Code]++

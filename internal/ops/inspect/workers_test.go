@@ -18,6 +18,7 @@ import (
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/inspect"
 )
 
@@ -85,7 +86,7 @@ func TestDiagnoseCopies(t *testing.T) {
 		}
 	}
 	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		data, err := events.Marshal(&events.FleetResponse{
+		data, err := codec.Marshal(&events.FleetResponse{
 			Workers:    []events.FleetWorker{{Owner: "a", HTTP: "127.0.0.1:1", Answered: true}},
 			Partitions: []events.FleetPartition{{Partition: int64(id), Owner: "a", Served: true, Checkpoint: time.Now().Add(-time.Minute).UnixMilli()}},
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/transcript"
 )
 
@@ -23,7 +24,7 @@ type agent struct {
 
 	turn       int64
 	generation int64
-	base       []events.Raw // the compacted history of the turns up to through
+	base       []codec.Raw // the compacted history of the turns up to through
 	through    int64
 	own        []ownTurn // after through
 	bytes      int       // of base and own
@@ -35,7 +36,7 @@ type agent struct {
 
 type ownTurn struct {
 	number   int64
-	messages []events.Raw
+	messages []codec.Raw
 }
 
 // models are those of the agents by dialect; of any other one it is Anthropic's.
@@ -84,7 +85,7 @@ func (a *agent) nextTurn() (id string, data []byte, err error) {
 		user = message("user", block{Type: "text", Text: "Find out why the build fails, and cure it. " + a.text()})
 	}
 	answer := a.answer()
-	messages, err := a.written.Messages([]events.Raw{user, answer})
+	messages, err := a.written.Messages([]codec.Raw{user, answer})
 	if err != nil {
 		return "", nil, err
 	}
@@ -97,22 +98,22 @@ func (a *agent) nextTurn() (id string, data []byte, err error) {
 	if a.turn == 1 {
 		p.Model = &a.model
 	}
-	data, err = events.Marshal(p)
+	data, err = codec.Marshal(p)
 	return p.ID, data, err
 }
 
 type block struct {
-	Type      string     `json:"type"`
-	Text      string     `json:"text,omitzero"`
-	ID        string     `json:"id,omitzero"`
-	Name      string     `json:"name,omitzero"`
-	Input     events.Raw `json:"input,omitzero"`
-	ToolUseID string     `json:"tool_use_id,omitzero"`
-	Content   string     `json:"content,omitzero"`
+	Type      string    `json:"type"`
+	Text      string    `json:"text,omitzero"`
+	ID        string    `json:"id,omitzero"`
+	Name      string    `json:"name,omitzero"`
+	Input     codec.Raw `json:"input,omitzero"`
+	ToolUseID string    `json:"tool_use_id,omitzero"`
+	Content   string    `json:"content,omitzero"`
 }
 
-func message(role string, blocks ...block) events.Raw {
-	data, _ := events.Marshal(struct { // texts are ASCII, and always written
+func message(role string, blocks ...block) codec.Raw {
+	data, _ := codec.Marshal(struct { // texts are ASCII, and always written
 		Role    string  `json:"role"`
 		Content []block `json:"content"`
 	}{role, blocks})
@@ -120,7 +121,7 @@ func message(role string, blocks ...block) events.Raw {
 }
 
 // answer reads one of some files again and again, or runs a command.
-func (a *agent) answer() events.Raw {
+func (a *agent) answer() codec.Raw {
 	a.call = fmt.Sprintf("toolu_%016x", a.content.Uint64())
 	call := block{Type: "tool_use", ID: a.call, Name: "read_file", Input: fmt.Appendf(nil, `{"path":"/src/server/handler_%d.go"}`, a.content.IntN(12))}
 	if a.content.IntN(2) == 0 {
@@ -170,7 +171,7 @@ func (a *agent) apply() bool {
 }
 
 // history is the history that the agent would send to its model.
-func (a *agent) history() []events.Raw {
+func (a *agent) history() []codec.Raw {
 	all := slices.Clone(a.base)
 	for _, t := range a.own {
 		all = append(all, t.messages...)

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 )
 
@@ -86,7 +88,7 @@ func TestLoadInEveryDialect(t *testing.T) {
 			}
 			for _, m := range read {
 				for _, p := range m.Parts {
-					if p.Kind == events.PartCall || p.Kind == events.PartResult {
+					if p.Kind == dialect.PartCall || p.Kind == dialect.PartResult {
 						calls[p.CallID]++
 					}
 				}
@@ -132,7 +134,7 @@ func TestApply(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	short := []events.Raw{events.Raw(`{"role":"user","content":"short"}`)}
+	short := []codec.Raw{codec.Raw(`{"role":"user","content":"short"}`)}
 	compacted := func(generation, turn int64, omitted bool) *events.Compacted {
 		return &events.Compacted{Generation: generation, Through: events.Through{Turn: turn}, Messages: short, MessagesOmitted: omitted}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // When states whether to colour.
@@ -138,7 +138,7 @@ func Wrapped(w io.Writer, s string) error {
 
 // JSON prints a value for programs, on a line of its own.
 func JSON(v any) error {
-	data, err := events.Marshal(v)
+	data, err := codec.Marshal(v)
 	if err == nil {
 		_, err = fmt.Println(string(data))
 	}

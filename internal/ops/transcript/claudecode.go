@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // claudeLine is one line of a session of Claude Code. Lines of other types than
@@ -29,7 +30,7 @@ type claudeMessage struct {
 	ID      string          `json:"id"` // the lines of one answer share it
 	Role    string          `json:"role"`
 	Model   string          `json:"model"`
-	Content events.Raw      `json:"content"`
+	Content codec.Raw       `json:"content"`
 	Usage   *anthropicUsage `json:"usage"`
 }
 
@@ -182,11 +183,11 @@ func (c *claudeChain) open(role, id string) *claudeEntry {
 }
 
 // claudeBlocks are the blocks of a content, which may be one text.
-func claudeBlocks(content events.Raw) (out []block, err error) {
-	if text, ok := events.Text(content); ok {
+func claudeBlocks(content codec.Raw) (out []block, err error) {
+	if text, ok := codec.Text(content); ok {
 		return []block{textBlock(text)}, nil
 	}
-	err = events.Unmarshal(content, &out)
+	err = codec.Unmarshal(content, &out)
 	return out, err
 }
 
@@ -216,7 +217,7 @@ func (c *claudeChain) recording(in input, name string) *recording {
 		if len(s.blocks) == 0 {
 			continue
 		}
-		st := step{at: s.at, messages: []events.Raw{s.message()}, answer: s.role == "assistant", model: s.model, usage: s.counted()}
+		st := step{at: s.at, messages: []codec.Raw{s.message()}, answer: s.role == "assistant", model: s.model, usage: s.counted()}
 		if _, err := events.Anthropic.Read(st.messages[0]); err != nil {
 			in.bad(atLine(s.line, err))
 			continue
@@ -235,8 +236,8 @@ func (s *claudeEntry) counted() *lineUsage {
 }
 
 // message has the results first, as the provider wants them.
-func (s *claudeEntry) message() events.Raw {
-	content := []events.Raw{}
+func (s *claudeEntry) message() codec.Raw {
+	content := []codec.Raw{}
 	for _, results := range []bool{true, false} {
 		for _, b := range s.blocks {
 			if (b.Type == "tool_result") == results {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // codexLine is one line of a rollout of Codex. Source: github.com/openai/codex, codex-rs/rollout,
@@ -14,9 +15,9 @@ import (
 type codexLine struct {
 	number    int
 	payload   codexPayload
-	Timestamp time.Time  `json:"timestamp"`
-	Type      string     `json:"type"`
-	Payload   events.Raw `json:"payload"`
+	Timestamp time.Time `json:"timestamp"`
+	Type      string    `json:"type"`
+	Payload   codec.Raw `json:"payload"`
 }
 
 // codexPayload has the members that are read of all kinds of lines.
@@ -32,9 +33,9 @@ type codexPayload struct {
 	Model        string `json:"model"`        // of turn_context
 	Message      string `json:"message"`      // of compacted: its summary
 
-	Role      string     `json:"role"` // of an item
-	Encrypted string     `json:"encrypted_content"`
-	Summary   events.Raw `json:"summary"`
+	Role      string    `json:"role"` // of an item
+	Encrypted string    `json:"encrypted_content"`
+	Summary   codec.Raw `json:"summary"`
 
 	Turns int `json:"num_turns"` // of thread_rolled_back
 	Info  *struct {
@@ -83,7 +84,7 @@ func parseCodex(in input, r io.Reader) []Session {
 }
 
 func readCodex(n int, data []byte) (l codexLine, err error) {
-	if err := events.Unmarshal(data, &l); err != nil {
+	if err := codec.Unmarshal(data, &l); err != nil {
 		return l, err
 	}
 	if l.number = n; l.Payload == nil { // older rollouts have the item alone, and theirs first
@@ -92,7 +93,7 @@ func readCodex(n int, data []byte) (l codexLine, err error) {
 			l.Type = "session_meta"
 		}
 	}
-	return l, events.Unmarshal(l.Payload, &l.payload)
+	return l, codec.Unmarshal(l.Payload, &l.payload)
 }
 
 // count is the provider's count for a response, nil if the line has none.
@@ -197,7 +198,7 @@ var codexItems = map[string]bool{
 	"web_search_call": true, "image_generation_call": true,
 }
 
-func (c *codex) item(at time.Time, p *codexPayload, raw events.Raw) error {
+func (c *codex) item(at time.Time, p *codexPayload, raw codec.Raw) error {
 	made, known := codexItems[p.Type]
 	made = made || p.Type == "message" && p.Role == "assistant"
 	switch {
@@ -212,7 +213,7 @@ func (c *codex) item(at time.Time, p *codexPayload, raw events.Raw) error {
 	case p.Type == "reasoning" && p.Encrypted != "":
 		c.rec.lacks(missingReasoning, 1)
 	}
-	s := step{at: at, messages: []events.Raw{without(raw, "internal_chat_message_metadata_passthrough")}}
+	s := step{at: at, messages: []codec.Raw{without(raw, "internal_chat_message_metadata_passthrough")}}
 	if _, err := events.Responses.ReadAll(s.messages); err != nil {
 		return err
 	}

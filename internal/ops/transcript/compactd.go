@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // line is one line of a transcript.
@@ -22,29 +23,29 @@ type line struct {
 	Model   string     `json:"model"`
 	Usage   *lineUsage `json:"usage"`
 	Meta    struct {
-		Summary       events.Raw `json:"summary"`
-		ContextWindow int64      `json:"context_window"`
+		Summary       codec.Raw `json:"summary"`
+		ContextWindow int64     `json:"context_window"`
 	} `json:"meta"`
 }
 
 // block is one content block; its members are those of Anthropic.
 type block struct {
-	raw       events.Raw
-	Type      string     `json:"type"`
-	Text      string     `json:"text"`
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Input     events.Raw `json:"input"`
-	ToolUseID string     `json:"tool_use_id"`
-	Content   events.Raw `json:"content"`
-	Thinking  string     `json:"thinking"`
-	Signature string     `json:"signature"`
+	raw       codec.Raw
+	Type      string    `json:"type"`
+	Text      string    `json:"text"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Input     codec.Raw `json:"input"`
+	ToolUseID string    `json:"tool_use_id"`
+	Content   codec.Raw `json:"content"`
+	Thinking  string    `json:"thinking"`
+	Signature string    `json:"signature"`
 }
 
 // UnmarshalJSON keeps the block's own bytes beside its fields.
 func (b *block) UnmarshalJSON(data []byte) error {
 	type plain block
-	if err := events.Unmarshal(data, (*plain)(b)); err != nil {
+	if err := codec.Unmarshal(data, (*plain)(b)); err != nil {
 		return err
 	}
 	b.raw = slices.Clone(data)
@@ -115,7 +116,7 @@ func summaryOf(l line) string {
 	for _, b := range l.Content {
 		texts = append(texts, b.Text)
 	}
-	if text, ok := events.Text(l.Meta.Summary); ok {
+	if text, ok := codec.Text(l.Meta.Summary); ok {
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "\n")
@@ -137,17 +138,17 @@ func (s *sessionLines) detect() (events.Format, events.Model) {
 	return events.OpenAI, modelNamed(first)
 }
 
-func (s *sessionLines) messages(f events.Format, l line) []events.Raw {
+func (s *sessionLines) messages(f events.Format, l line) []codec.Raw {
 	if f == events.Anthropic {
-		return []events.Raw{s.anthropicMessage(l)}
+		return []codec.Raw{s.anthropicMessage(l)}
 	}
 	return openaiMessages(l, s.thinking)
 }
 
 // anthropicMessage keeps the blocks as recorded. Thinking without a signature
 // goes: the provider would refuse it.
-func (s *sessionLines) anthropicMessage(l line) events.Raw {
-	content := []events.Raw{}
+func (s *sessionLines) anthropicMessage(l line) codec.Raw {
+	content := []codec.Raw{}
 	for _, c := range l.Content {
 		switch {
 		case c.Type != "thinking" || c.Signature != "":
@@ -169,8 +170,8 @@ type openaiCall struct {
 }
 
 // openaiMessages makes a tool message of each result, and one message of the rest.
-func openaiMessages(l line, thinking bool) []events.Raw {
-	var out []events.Raw
+func openaiMessages(l line, thinking bool) []codec.Raw {
+	var out []codec.Raw
 	var text []string
 	var calls []openaiCall
 	m := chatMessage{Role: l.Role}
@@ -187,7 +188,7 @@ func openaiMessages(l line, thinking bool) []events.Raw {
 			c.Function.Name, c.Function.Arguments = b.Name, string(b.Input)
 			calls = append(calls, c)
 		case "tool_result":
-			s, ok := events.Text(b.Content)
+			s, ok := codec.Text(b.Content)
 			if !ok {
 				s = string(b.Content)
 			}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // copilotEvent is one line of events.jsonl of Copilot CLI. Source: github.com/github/copilot-sdk,
@@ -40,16 +40,16 @@ type copilotData struct {
 	Result  struct {
 		Content string `json:"content"`
 	} `json:"result"`
-	Error events.Raw `json:"error"` // of a call it has a message
+	Error codec.Raw `json:"error"` // of a call it has a message
 
 	Summary string `json:"summaryContent"` // of a compaction
 	UpTo    string `json:"upToEventId"`    // of a rewind: that event went too
 }
 
 type copilotRequest struct {
-	ID        string     `json:"toolCallId"`
-	Name      string     `json:"name"`
-	Arguments events.Raw `json:"arguments"`
+	ID        string    `json:"toolCallId"`
+	Name      string    `json:"name"`
+	Arguments codec.Raw `json:"arguments"`
 }
 
 // parseCopilot reads the events of a session, and as sessions of their own those of its
@@ -153,7 +153,7 @@ func (d *copilotData) failure() string {
 	var e struct {
 		Message string `json:"message"`
 	}
-	if d.Error.Kind() != '{' || events.Unmarshal(d.Error, &e) != nil {
+	if d.Error.Kind() != '{' || codec.Unmarshal(d.Error, &e) != nil {
 		return ""
 	}
 	return e.Message

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/ops/sqlite"
 )
@@ -82,7 +81,7 @@ func detectIn(r io.Reader) From {
 
 // detectValue recognises a format by the members of its first value.
 func detectValue(data []byte) From {
-	raw := events.Raw(bytes.TrimSpace(data))
+	raw := codec.Raw(bytes.TrimSpace(data))
 	if !raw.IsValid() {
 		return ""
 	}
@@ -97,37 +96,37 @@ func detectValue(data []byte) From {
 // shapes are the members by which formats are known; the first that fits counts.
 var shapes = []struct {
 	from From
-	is   func(events.Raw) bool
+	is   func(codec.Raw) bool
 }{
-	{Compactd, func(raw events.Raw) bool { return has(raw, "session", "kind") }},
-	{Codex, func(raw events.Raw) bool {
+	{Compactd, func(raw codec.Raw) bool { return has(raw, "session", "kind") }},
+	{Codex, func(raw codec.Raw) bool {
 		return has(raw, "timestamp", "type", "payload") || has(raw, "id", "timestamp", "instructions")
 	}},
-	{Pi, func(raw events.Raw) bool { return is(raw, "session") && has(raw, "id", "cwd") }},
-	{Copilot, func(raw events.Raw) bool { return has(raw, "type", "data", "parentId") && !has(raw, "customType") }},
-	{Gemini, func(raw events.Raw) bool { return has(raw, "sessionId", "projectHash") }},
-	{Gemini, func(raw events.Raw) bool {
+	{Pi, func(raw codec.Raw) bool { return is(raw, "session") && has(raw, "id", "cwd") }},
+	{Copilot, func(raw codec.Raw) bool { return has(raw, "type", "data", "parentId") && !has(raw, "customType") }},
+	{Gemini, func(raw codec.Raw) bool { return has(raw, "sessionId", "projectHash") }},
+	{Gemini, func(raw codec.Raw) bool {
 		_, ok := geminiContents(raw)
 		return ok && !has(raw, "toolCall")
 	}},
-	{Opencode, func(raw events.Raw) bool {
+	{Opencode, func(raw codec.Raw) bool {
 		return has(raw, "id", "title", "time") && (has(raw, "projectID") || has(raw, "directory")) || has(raw, "info", "messages") && has(first(member(raw, "messages")), "info", "parts")
 	}},
-	{MiniSWEAgent, func(raw events.Raw) bool {
+	{MiniSWEAgent, func(raw codec.Raw) bool {
 		return has(raw, "trajectory_format", "messages") || has(raw, "info", "messages")
 	}},
-	{SWEAgent, func(raw events.Raw) bool { // Gemini CLI's states for undoing a call have a history too
+	{SWEAgent, func(raw codec.Raw) bool { // Gemini CLI's states for undoing a call have a history too
 		return has(raw, "history") && !has(raw, "toolCall") || has(raw, "trajectory")
 	}},
-	{OpenAI, func(raw events.Raw) bool { return has(raw, "messages") || has(first(raw), "role") }},
-	{ClaudeCode, func(raw events.Raw) bool {
+	{OpenAI, func(raw codec.Raw) bool { return has(raw, "messages") || has(first(raw), "role") }},
+	{ClaudeCode, func(raw codec.Raw) bool {
 		return has(raw, "type", "sessionId") || has(raw, "type", "uuid") || has(raw, "type", "leafUuid") || has(raw, "type", "messageId")
 	}},
 }
 
 // member is that of an object, nil without.
-func member(raw events.Raw, name string) events.Raw {
-	for k, v := range events.Members(raw) {
+func member(raw codec.Raw, name string) codec.Raw {
+	for k, v := range codec.Members(raw) {
 		if k == name {
 			return v
 		}
@@ -136,7 +135,7 @@ func member(raw events.Raw, name string) events.Raw {
 }
 
 // first is the first item of an array, nil without. It takes no memory for the others.
-func first(raw events.Raw) (item events.Raw) {
+func first(raw codec.Raw) (item codec.Raw) {
 	if raw.Kind() != '[' {
 		return nil
 	}
@@ -150,15 +149,15 @@ func first(raw events.Raw) (item events.Raw) {
 }
 
 // is reports whether an object is of this type.
-func is(raw events.Raw, kind string) bool {
-	text, _ := events.Text(member(raw, "type"))
+func is(raw codec.Raw, kind string) bool {
+	text, _ := codec.Text(member(raw, "type"))
 	return text == kind
 }
 
 // has reports whether a value is an object with all of these members.
-func has(raw events.Raw, keys ...string) bool {
+func has(raw codec.Raw, keys ...string) bool {
 	n := 0
-	for k := range events.Members(raw) {
+	for k := range codec.Members(raw) {
 		if slices.Contains(keys, k) {
 			n++
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // dialogue collects the messages of a program that keeps them in a form of its own, as lines
@@ -137,9 +137,9 @@ func thinkingBlock(text, signature string) block {
 }
 
 // callBlock is a call of a tool; arguments that are not an object become one.
-func callBlock(id, tool string, args events.Raw) block {
+func callBlock(id, tool string, args codec.Raw) block {
 	if args.Kind() != '{' {
-		text, ok := events.Text(args)
+		text, ok := codec.Text(args)
 		if !ok {
 			text = string(args)
 		}

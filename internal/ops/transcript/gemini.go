@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 )
 
@@ -17,22 +16,22 @@ import (
 // github.com/google-gemini/gemini-cli at 5411f11, packages/core/src/services/chatRecordingService.ts,
 // chatRecordingTypes.ts and utils/sessionUtils.ts.
 type geminiRecord struct {
-	SessionID string       `json:"sessionId"`
-	Messages  []events.Raw `json:"messages"`
-	RewindTo  *string      `json:"$rewindTo"`
+	SessionID string      `json:"sessionId"`
+	Messages  []codec.Raw `json:"messages"`
+	RewindTo  *string     `json:"$rewindTo"`
 	Set       *struct {
-		Messages []events.Raw `json:"messages"`
+		Messages []codec.Raw `json:"messages"`
 	} `json:"$set"`
 
 	geminiMessage
 }
 
 type geminiMessage struct {
-	ID        string     `json:"id"`
-	Timestamp time.Time  `json:"timestamp"`
-	Type      string     `json:"type"` // user, gemini; info, error and warning are for the interface
-	Content   events.Raw `json:"content"`
-	Model     string     `json:"model"`
+	ID        string    `json:"id"`
+	Timestamp time.Time `json:"timestamp"`
+	Type      string    `json:"type"` // user, gemini; info, error and warning are for the interface
+	Content   codec.Raw `json:"content"`
+	Model     string    `json:"model"`
 	Thoughts  []struct {
 		Subject     string `json:"subject"`
 		Description string `json:"description"`
@@ -47,28 +46,28 @@ type geminiMessage struct {
 }
 
 type geminiCall struct {
-	ID     string     `json:"id"`
-	Name   string     `json:"name"`
-	Args   events.Raw `json:"args"`
-	Result events.Raw `json:"result"` // a text, a part, or parts
-	Status string     `json:"status"`
+	ID     string    `json:"id"`
+	Name   string    `json:"name"`
+	Args   codec.Raw `json:"args"`
+	Result codec.Raw `json:"result"` // a text, a part, or parts
+	Status string    `json:"status"`
 }
 
 type geminiPart struct {
 	Text    string `json:"text"`
 	Thought bool   `json:"thought"`
 	Call    *struct {
-		ID   string     `json:"id"`
-		Name string     `json:"name"`
-		Args events.Raw `json:"args"`
+		ID   string    `json:"id"`
+		Name string    `json:"name"`
+		Args codec.Raw `json:"args"`
 	} `json:"functionCall"`
 	Response *struct {
-		ID       string     `json:"id"`
-		Name     string     `json:"name"`
-		Response events.Raw `json:"response"`
+		ID       string    `json:"id"`
+		Name     string    `json:"name"`
+		Response codec.Raw `json:"response"`
 	} `json:"functionResponse"`
-	Inline events.Raw `json:"inlineData"`
-	File   events.Raw `json:"fileData"`
+	Inline codec.Raw `json:"inlineData"`
+	File   codec.Raw `json:"fileData"`
 }
 
 // geminiName stands for the model of a chat that names none.
@@ -93,7 +92,7 @@ func parseGemini(in input, r io.Reader) []Session {
 		return in.checkpoint(contents)
 	}
 	c := &geminiChat{known: map[string]bool{}}
-	if raw := events.Raw(data); raw.IsValid() { // also a chat of one line
+	if raw := codec.Raw(data); raw.IsValid() { // also a chat of one line
 		err = c.record(data)
 		if err != nil {
 			in.bad(err)
@@ -113,7 +112,7 @@ func parseGemini(in input, r io.Reader) []Session {
 
 func (c *geminiChat) record(line []byte) error {
 	var r geminiRecord
-	if err := events.Unmarshal(line, &r); err != nil {
+	if err := codec.Unmarshal(line, &r); err != nil {
 		return err
 	}
 	switch {
@@ -136,10 +135,10 @@ func (c *geminiChat) record(line []byte) error {
 	return nil
 }
 
-func geminiMessages(all []events.Raw) (out []geminiMessage, err error) {
+func geminiMessages(all []codec.Raw) (out []geminiMessage, err error) {
 	for _, raw := range all {
 		var m geminiMessage
-		if e := events.Unmarshal(raw, &m); e != nil {
+		if e := codec.Unmarshal(raw, &m); e != nil {
 			err = cmp.Or(err, e)
 			continue
 		}
@@ -174,7 +173,7 @@ func (c *geminiChat) rewind(id string) {
 
 // replace is the history as the program changed it. Where messages are gone it was compacted:
 // what it wrote in their place comes first, and whatever it recorded from there on is a copy.
-func (c *geminiChat) replace(all []events.Raw) error {
+func (c *geminiChat) replace(all []codec.Raw) error {
 	now, err := geminiMessages(all)
 	kept := map[string]bool{}
 	for _, m := range now {
@@ -192,7 +191,7 @@ func (c *geminiChat) replace(all []events.Raw) error {
 		}
 		return err
 	}
-	var summary events.Raw
+	var summary codec.Raw
 	if len(now) > 0 {
 		summary = now[0].Content
 		if i := c.index(now[0].ID); i > 0 {
@@ -272,14 +271,14 @@ func (c *geminiCall) answer(d *dialogue) (string, bool) {
 }
 
 // geminiOutput is the text of a response: its output, or all of it.
-func geminiOutput(response events.Raw) string {
+func geminiOutput(response codec.Raw) string {
 	var r struct {
-		Output events.Raw `json:"output"`
-		Error  events.Raw `json:"error"`
+		Output codec.Raw `json:"output"`
+		Error  codec.Raw `json:"error"`
 	}
-	if events.Unmarshal(response, &r) == nil {
-		for _, raw := range []events.Raw{r.Output, r.Error} {
-			if text, ok := events.Text(raw); ok {
+	if codec.Unmarshal(response, &r) == nil {
+		for _, raw := range []codec.Raw{r.Output, r.Error} {
+			if text, ok := codec.Text(raw); ok {
 				return text
 			}
 		}
@@ -288,23 +287,23 @@ func geminiOutput(response events.Raw) string {
 }
 
 // geminiParts are those of a content: a text, a part, or a list of both.
-func geminiParts(content events.Raw) (out []geminiPart, err error) {
-	var items []events.Raw
+func geminiParts(content codec.Raw) (out []geminiPart, err error) {
+	var items []codec.Raw
 	switch content.Kind() {
 	case 0, 'n':
 		return nil, nil
 	case '[':
-		if err := events.Unmarshal(content, &items); err != nil {
+		if err := codec.Unmarshal(content, &items); err != nil {
 			return nil, err
 		}
 	default:
-		items = []events.Raw{content}
+		items = []codec.Raw{content}
 	}
 	for _, item := range items {
 		var p geminiPart
-		if text, ok := events.Text(item); ok {
+		if text, ok := codec.Text(item); ok {
 			p.Text = text
-		} else if err := events.Unmarshal(item, &p); err != nil {
+		} else if err := codec.Unmarshal(item, &p); err != nil {
 			return out, err
 		}
 		out = append(out, p)
@@ -361,20 +360,20 @@ func (d *dialogue) nameless(tool string) string {
 
 // geminiContent is a message of Gemini's API.
 type geminiContent struct {
-	Role  string     `json:"role"`
-	Parts events.Raw `json:"parts"`
+	Role  string    `json:"role"`
+	Parts codec.Raw `json:"parts"`
 }
 
 // geminiContents are those of a checkpoint: a list, or one under history.
 func geminiContents(data []byte) (out []geminiContent, ok bool) {
-	raw := events.Raw(data)
+	raw := codec.Raw(data)
 	if !raw.IsValid() {
 		return nil, false
 	}
 	if history := member(raw, "history"); history != nil {
 		raw = history
 	}
-	return out, has(first(raw), "role", "parts") && events.Unmarshal(raw, &out) == nil
+	return out, has(first(raw), "role", "parts") && codec.Unmarshal(raw, &out) == nil
 }
 
 func (in input) checkpoint(contents []geminiContent) []Session {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Bounds of what is held in memory, in bytes.
@@ -167,7 +167,7 @@ func (in input) eachLine(r io.Reader, take func(n int, data []byte) error) {
 func eachValue[T any](in input, r io.Reader, take func(n int, v *T) error) {
 	in.eachLine(r, func(n int, data []byte) error {
 		v := new(T)
-		if err := events.Unmarshal(data, v); err != nil {
+		if err := codec.Unmarshal(data, v); err != nil {
 			return err
 		}
 		return take(n, v)
@@ -188,7 +188,7 @@ func decodeDocument(r io.Reader, v any) error {
 	if err != nil {
 		return err
 	}
-	return events.Unmarshal(data, v)
+	return codec.Unmarshal(data, v)
 }
 
 // joined returns the texts of items, a line each, without empty ones.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // miniTrajectory is what mini-swe-agent saves: the messages of its model's API, with its own
@@ -22,24 +23,24 @@ type miniTrajectory struct {
 			} `json:"model"`
 		} `json:"config"`
 	} `json:"info"`
-	Messages []events.Raw `json:"messages"`
+	Messages []codec.Raw `json:"messages"`
 }
 
 // miniMessage is one of chat completions, or of the Responses API: an item, or a whole response.
 type miniMessage struct {
 	chatMessage
-	Type   string     `json:"type"`
-	Object string     `json:"object"`
-	Output events.Raw `json:"output"` // items of a response, or the text of a call's output
-	Model  string     `json:"model"`
-	Usage  *apiUsage  `json:"usage"`
-	Extra  miniExtra  `json:"extra"`
+	Type   string    `json:"type"`
+	Object string    `json:"object"`
+	Output codec.Raw `json:"output"` // items of a response, or the text of a call's output
+	Model  string    `json:"model"`
+	Usage  *apiUsage `json:"usage"`
+	Extra  miniExtra `json:"extra"`
 }
 
 // miniExtra has the whole answer of the API, or a text where it could not be written.
 type miniExtra struct {
-	Response  events.Raw `json:"response"`
-	Timestamp float64    `json:"timestamp"`
+	Response  codec.Raw `json:"response"`
+	Timestamp float64   `json:"timestamp"`
 }
 
 // apiUsage is what OpenAI's APIs count: the second names are those of the Responses API.
@@ -80,7 +81,7 @@ func parseMiniSWEAgent(in input, r io.Reader) []Session {
 	var answered string
 	for i, raw := range t.Messages {
 		var m miniMessage
-		if err := events.Unmarshal(raw, &m); err != nil {
+		if err := codec.Unmarshal(raw, &m); err != nil {
 			in.bad(fmt.Errorf("messages[%d]: %w", i, err))
 			continue
 		}
@@ -101,7 +102,7 @@ func parseMiniSWEAgent(in input, r io.Reader) []Session {
 
 // step is the message as the API takes it, and the model that its answer names. The last, of
 // role exit, is the agent's own.
-func (m *miniMessage) step(raw events.Raw) (s step, model string) {
+func (m *miniMessage) step(raw codec.Raw) (s step, model string) {
 	s = step{answer: m.Role == "assistant" || m.Object == "response", usage: m.Usage.counted()}
 	if m.Extra.Timestamp > 0 {
 		s.at = time.UnixMilli(int64(m.Extra.Timestamp * 1000)).UTC()
@@ -110,26 +111,26 @@ func (m *miniMessage) step(raw events.Raw) (s step, model string) {
 		Model string    `json:"model"`
 		Usage *apiUsage `json:"usage"`
 	}
-	if s.answer && m.Extra.Response.Kind() == '{' && events.Unmarshal(m.Extra.Response, &response) == nil {
+	if s.answer && m.Extra.Response.Kind() == '{' && codec.Unmarshal(m.Extra.Response, &response) == nil {
 		s.usage, model = cmp.Or(s.usage, response.Usage.counted()), response.Model
 	}
 	switch {
 	case m.Role == "exit":
 	case m.Object == "response":
 		model = m.Model
-		_ = events.Unmarshal(m.Output, &s.messages) // of another kind it has no items
+		_ = codec.Unmarshal(m.Output, &s.messages) // of another kind it has no items
 	case m.Type != "":
-		s.messages = []events.Raw{without(raw, "extra")}
+		s.messages = []codec.Raw{without(raw, "extra")}
 	default:
-		s.messages = []events.Raw{m.raw()}
+		s.messages = []codec.Raw{m.raw()}
 	}
 	return s, model
 }
 
 // without is an object without some members.
-func without(raw events.Raw, keys ...string) events.Raw {
+func without(raw codec.Raw, keys ...string) codec.Raw {
 	out := []byte{'{'}
-	for key, value := range events.Members(raw) {
+	for key, value := range codec.Members(raw) {
 		if slices.Contains(keys, key) {
 			continue
 		}

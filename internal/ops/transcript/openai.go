@@ -6,27 +6,29 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // openaiDocument is a request to chat completions as it was kept.
 type openaiDocument struct {
-	Model    string       `json:"model"`
-	Messages []events.Raw `json:"messages"`
-	Tools    events.Raw   `json:"tools"`
+	Model    string      `json:"model"`
+	Messages []codec.Raw `json:"messages"`
+	Tools    codec.Raw   `json:"tools"`
 }
 
 // chatMessage is a message of chat completions.
 type chatMessage struct {
-	Role      string     `json:"role"`
-	Content   events.Raw `json:"content"`
-	Calls     events.Raw `json:"tool_calls,omitzero"`
-	CallID    string     `json:"tool_call_id,omitzero"`
-	Reasoning string     `json:"reasoning_content,omitzero"`
+	Role      string    `json:"role"`
+	Content   codec.Raw `json:"content"`
+	Calls     codec.Raw `json:"tool_calls,omitzero"`
+	CallID    string    `json:"tool_call_id,omitzero"`
+	Reasoning string    `json:"reasoning_content,omitzero"`
 }
 
-func (m chatMessage) raw() events.Raw {
+func (m chatMessage) raw() codec.Raw {
 	if m.Content == nil {
-		m.Content = events.Raw("null")
+		m.Content = codec.Raw("null")
 	}
 	if m.Calls.Kind() != '[' {
 		m.Calls = nil
@@ -61,11 +63,11 @@ func parseOpenAILines(in input, r io.Reader) (out []Session) {
 
 func (in input) conversation(data []byte, name string) ([]Session, error) {
 	var d openaiDocument
-	if raw := events.Raw(data); raw.Kind() == '[' {
-		if err := events.Unmarshal(data, &d.Messages); err != nil {
+	if raw := codec.Raw(data); raw.Kind() == '[' {
+		if err := codec.Unmarshal(data, &d.Messages); err != nil {
 			return nil, err
 		}
-	} else if err := events.Unmarshal(data, &d); err != nil {
+	} else if err := codec.Unmarshal(data, &d); err != nil {
 		return nil, err
 	}
 	rec := &recording{name: in.named(name), format: events.OpenAI, model: modelNamed(d.Model)}
@@ -86,13 +88,13 @@ func (r *recording) sessions(in input) []Session {
 }
 
 // chat adds messages of chat completions; a bad one is reported and left out.
-func (r *recording) chat(in input, messages []events.Raw) {
+func (r *recording) chat(in input, messages []codec.Raw) {
 	for i, raw := range messages {
 		m, err := events.OpenAI.Read(raw)
 		if err != nil {
 			in.bad(fmt.Errorf("messages[%d]: %w", i, err))
 			continue
 		}
-		r.steps = append(r.steps, step{messages: []events.Raw{raw}, answer: m.Role == events.RoleAssistant})
+		r.steps = append(r.steps, step{messages: []codec.Raw{raw}, answer: m.Role == dialect.RoleAssistant})
 	}
 }

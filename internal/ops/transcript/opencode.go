@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/sqlite"
 )
 
@@ -46,7 +46,7 @@ type opencodeInfo struct {
 	} `json:"time"`
 	Provider string          `json:"providerID"`
 	Model    string          `json:"modelID"`
-	Summary  events.Raw      `json:"summary"` // of an answer true: it is a compaction's
+	Summary  codec.Raw       `json:"summary"` // of an answer true: it is a compaction's
 	Tokens   *opencodeTokens `json:"tokens"`
 	Error    *struct {
 		Name string `json:"name"`
@@ -78,10 +78,10 @@ type opencodePart struct {
 	CallID string          `json:"callID"`
 	Tool   string          `json:"tool"`
 	State  struct {
-		Status   string     `json:"status"`
-		Input    events.Raw `json:"input"`
-		Output   string     `json:"output"`
-		Error    string     `json:"error"`
+		Status   string    `json:"status"`
+		Input    codec.Raw `json:"input"`
+		Output   string    `json:"output"`
+		Error    string    `json:"error"`
 		Metadata struct {
 			Interrupted bool   `json:"interrupted"`
 			Output      string `json:"output"`
@@ -89,7 +89,7 @@ type opencodePart struct {
 		Time struct {
 			Compacted int64 `json:"compacted"`
 		} `json:"time"`
-		Attachments []events.Raw `json:"attachments"`
+		Attachments []codec.Raw `json:"attachments"`
 	} `json:"state"`
 }
 
@@ -123,7 +123,7 @@ func streamOpencode(in input, yield func(Session) bool) bool {
 func parseOpencode(in input, r io.Reader) []Session {
 	var d struct {
 		Info     *opencodeSession `json:"info"`
-		Messages []events.Raw     `json:"messages"`
+		Messages []codec.Raw      `json:"messages"`
 		opencodeSession
 	}
 	if !in.decode(r, &d) {
@@ -138,7 +138,7 @@ func parseOpencode(in input, r io.Reader) []Session {
 	var messages []opencodeMessage
 	for i, raw := range d.Messages {
 		var m opencodeMessage
-		if err := events.Unmarshal(raw, &m); err != nil {
+		if err := codec.Unmarshal(raw, &m); err != nil {
 			in.bad(fmt.Errorf("messages[%d]: %w", i, err))
 			continue
 		}
@@ -386,7 +386,7 @@ func (o *opencodeDB) find(db *sqlite.DB) (err error) {
 
 func (o *opencodeDB) revert(row []any, _ sqlite.Ref) {
 	var r opencodeRevert
-	if text, ok := row[1].(string); ok && events.Unmarshal([]byte(text), &r) == nil && r.MessageID != "" {
+	if text, ok := row[1].(string); ok && codec.Unmarshal([]byte(text), &r) == nil && r.MessageID != "" {
 		o.reverts[fmt.Sprint(row[0])] = &r
 	}
 }
@@ -442,7 +442,7 @@ func (o *opencodeDB) row(t *sqlite.Table, row opencodeRow, v any) bool {
 	values, err := t.Read(row.ref)
 	if err == nil {
 		text, _ := values[2].(string)
-		err = events.Unmarshal([]byte(text), v)
+		err = codec.Unmarshal([]byte(text), v)
 	}
 	if err != nil {
 		o.in.bad(fmt.Errorf("%s: %w", row.id, err))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // piEntry is one line of a session of pi, or of oh-my-pi, which grew out of it. Source:
@@ -19,7 +19,7 @@ type piEntry struct {
 	Parent    string     `json:"parentId"`
 	Timestamp time.Time  `json:"timestamp"`
 	Message   *piMessage `json:"message"`
-	Content   events.Raw `json:"content"`      // of custom_message
+	Content   codec.Raw  `json:"content"`      // of custom_message
 	Summary   string     `json:"summary"`      // of compaction and branch_summary
 	System    string     `json:"systemPrompt"` // of session_init, oh-my-pi's
 
@@ -27,12 +27,12 @@ type piEntry struct {
 }
 
 type piMessage struct {
-	Role     string     `json:"role"`
-	Content  events.Raw `json:"content"` // a text or blocks
-	Provider string     `json:"provider"`
-	Model    string     `json:"model"`
-	Stop     string     `json:"stopReason"`
-	Usage    *struct {  // the fields of lineUsage
+	Role     string    `json:"role"`
+	Content  codec.Raw `json:"content"` // a text or blocks
+	Provider string    `json:"provider"`
+	Model    string    `json:"model"`
+	Stop     string    `json:"stopReason"`
+	Usage    *struct { // the fields of lineUsage
 		Input      int64 `json:"input"`
 		CacheWrite int64 `json:"cacheWrite"`
 		CacheRead  int64 `json:"cacheRead"`
@@ -53,14 +53,14 @@ type piMessage struct {
 }
 
 type piBlock struct {
-	Type      string     `json:"type"`
-	Text      string     `json:"text"`
-	Thinking  string     `json:"thinking"`
-	Signature string     `json:"thinkingSignature"`
-	Redacted  bool       `json:"redacted"`
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Arguments events.Raw `json:"arguments"`
+	Type      string    `json:"type"`
+	Text      string    `json:"text"`
+	Thinking  string    `json:"thinking"`
+	Signature string    `json:"thinkingSignature"`
+	Redacted  bool      `json:"redacted"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Arguments codec.Raw `json:"arguments"`
 }
 
 // parsePi reads a session: the branch that its last line is on, as pi itself does.
@@ -196,15 +196,15 @@ func piBranch(summary string) string {
 }
 
 // piBlocks are those of a content, which may be one text.
-func (d *dialogue) piBlocks(content events.Raw) (out []block, err error) {
-	if text, ok := events.Text(content); ok {
+func (d *dialogue) piBlocks(content codec.Raw) (out []block, err error) {
+	if text, ok := codec.Text(content); ok {
 		return texts(text), nil
 	}
 	var blocks []piBlock
 	if content == nil {
 		return nil, nil
 	}
-	if err := events.Unmarshal(content, &blocks); err != nil {
+	if err := codec.Unmarshal(content, &blocks); err != nil {
 		return nil, err
 	}
 	for _, b := range blocks {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/realsessions"
 )
@@ -24,7 +25,7 @@ func TestFilesOfPrograms(t *testing.T) {
 		report := func(err error) { t.Errorf("reported: %v", err) }
 		source.read(f, map[string]int{}, report, func(s Session) bool {
 			turns[f.from] += len(s.Turns)
-			var all []events.Raw
+			var all []codec.Raw
 			for _, turn := range s.Turns {
 				if _, err := events.DecodeTurn(turn.Payload); err != nil {
 					t.Errorf("%s: turn %d: %v", f.path, turn.Number, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // recording is a conversation as it was recorded, in whatever format.
@@ -17,14 +18,14 @@ type recording struct {
 	format events.Format
 	model  events.Model // of the first turn
 	stated int64        // window, in tokens; 0 where the transcript has none
-	tools  events.Raw   // absent if they were not recorded
+	tools  codec.Raw    // absent if they were not recorded
 	steps  []step
 	missing
 
 	system     string
 	seenSystem string       // by the turns so far
 	seenModel  events.Model // likewise
-	pending    []events.Raw
+	pending    []codec.Raw
 	compacted  bool
 	prompt     int64 // of the last call that the model counted
 	restarted  bool  // by a compaction since the last turn
@@ -59,10 +60,10 @@ func (m *missing) lacks(kind string, n int) {
 // step is the growth of a conversation, or a compaction by the recorded agent.
 type step struct {
 	at         time.Time
-	system     string       // prompt; as before if absent
-	messages   []events.Raw // in the dialect of the recording
-	answer     bool         // of the model: a turn ends here
-	model      string       // as before if absent
+	system     string      // prompt; as before if absent
+	messages   []codec.Raw // in the dialect of the recording
+	answer     bool        // of the model: a turn ends here
+	model      string      // as before if absent
 	usage      *lineUsage
 	compaction bool
 	summary    string // the agent's text at its compaction
@@ -92,8 +93,8 @@ type payload struct {
 	Model      *events.Model   `json:"model,omitzero"`
 	Format     events.Format   `json:"format,omitzero"`
 	System     string          `json:"system,omitzero"`
-	Tools      events.Raw      `json:"tools,omitzero"`
-	Messages   []events.Raw    `json:"messages"`
+	Tools      codec.Raw       `json:"tools,omitzero"`
+	Messages   []codec.Raw     `json:"messages"`
 	Usage      *anthropicUsage `json:"usage,omitzero"`
 }
 
@@ -148,7 +149,7 @@ func (r *recording) turn(in input, last step) {
 	}
 	r.pending = nil
 	if p.Messages == nil {
-		p.Messages = []events.Raw{}
+		p.Messages = []codec.Raw{}
 	}
 	if r.model != r.seenModel {
 		p.Model = &r.model
@@ -159,7 +160,7 @@ func (r *recording) turn(in input, last step) {
 	if n == 1 {
 		p.Tools = r.tools
 	}
-	data, err := events.Marshal(p)
+	data, err := codec.Marshal(p)
 	if err == nil && len(data) > events.MaxTurnBytes {
 		err = fmt.Errorf("%d messages have %d bytes together, more than a turn may: %d", len(p.Messages), len(data), events.MaxTurnBytes)
 	}
@@ -200,7 +201,7 @@ func (r *recording) usage(s step) *anthropicUsage {
 const fallShare = 10
 
 // object writes an object of names and values in turn, in their order.
-func object(members ...any) events.Raw {
+func object(members ...any) codec.Raw {
 	out := []byte{'{'}
 	for member := range slices.Chunk(members, 2) {
 		if len(out) > 1 {
@@ -212,8 +213,8 @@ func object(members ...any) events.Raw {
 }
 
 // must writes a value whose parts were read from JSON.
-func must(v any) events.Raw {
-	data, err := events.Marshal(v)
+func must(v any) codec.Raw {
+	data, err := codec.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("transcript: write a message: %v", err)) // its raw parts are valid JSON
 	}

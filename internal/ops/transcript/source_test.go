@@ -16,6 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/linear"
 	"compactd/internal/testkit/realsessions"
 )
@@ -87,7 +89,7 @@ func parts(t *testing.T, s Session) (out []string) {
 		}
 		for _, m := range messages {
 			for _, p := range m.Parts {
-				if p.Kind != events.PartText || strings.TrimSpace(p.Text) != "" {
+				if p.Kind != dialect.PartText || strings.TrimSpace(p.Text) != "" {
 					out = append(out, fmt.Sprintf("%s %d %s %s %s", m.Role, p.Kind, p.Tool, p.CallID, p.Text))
 				}
 			}
@@ -97,12 +99,12 @@ func parts(t *testing.T, s Session) (out []string) {
 }
 
 func asChat(s Session) string {
-	var all []events.Raw
+	var all []codec.Raw
 	for _, turn := range s.Turns {
 		all = append(all, turn.Messages...)
 	}
 	return string(must(struct {
-		Messages []events.Raw `json:"messages"`
+		Messages []codec.Raw `json:"messages"`
 	}{all}))
 }
 
@@ -113,10 +115,10 @@ func asClaudeCode(t *testing.T, s Session) string {
 	for _, turn := range s.Turns {
 		for i, raw := range turn.Messages {
 			var m struct {
-				Role    string       `json:"role"`
-				Content []events.Raw `json:"content"`
+				Role    string      `json:"role"`
+				Content []codec.Raw `json:"content"`
 			}
-			if err := events.Unmarshal(raw, &m); err != nil {
+			if err := codec.Unmarshal(raw, &m); err != nil {
 				t.Fatal(err)
 			}
 			for j, block := range m.Content {

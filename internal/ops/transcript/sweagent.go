@@ -6,16 +6,17 @@ import (
 	"io"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // trajectory is a .traj file of SWE-agent.
 type trajectory struct {
-	History []events.Raw `json:"history"` // all messages of its agents
+	History []codec.Raw `json:"history"` // all messages of its agents
 	Steps   []struct {
 		Response    string `json:"response"`
 		Observation string `json:"observation"`
 	} `json:"trajectory"`
-	Config events.Raw `json:"replay_config"` // a text of JSON, or an object
+	Config codec.Raw `json:"replay_config"` // a text of JSON, or an object
 }
 
 // historyItem is a message of a history: one of chat completions in part.
@@ -36,7 +37,7 @@ func parseSWEAgent(in input, r io.Reader) (out []Session) {
 	}
 	// The history is sorted by agent; the first one has the name of the file.
 	var agents []string
-	byAgent := map[string][]events.Raw{}
+	byAgent := map[string][]codec.Raw{}
 	for _, item := range t.items(in) {
 		if byAgent[item.Agent] == nil {
 			agents = append(agents, item.Agent)
@@ -62,7 +63,7 @@ func parseSWEAgent(in input, r io.Reader) (out []Session) {
 func (t *trajectory) items(in input) (out []historyItem) {
 	for i, raw := range t.History {
 		var item historyItem
-		if err := events.Unmarshal(raw, &item); err != nil {
+		if err := codec.Unmarshal(raw, &item); err != nil {
 			in.bad(fmt.Errorf("history[%d]: %w", i, err))
 			continue
 		}
@@ -79,7 +80,7 @@ func (t *trajectory) items(in input) (out []historyItem) {
 }
 
 // message is the item as chat completions have it.
-func (h historyItem) message() events.Raw {
+func (h historyItem) message() codec.Raw {
 	m := chatMessage{Role: h.Role, Content: h.Content}
 	if len(h.Calls) > len("[]") {
 		m.Calls = h.Calls
@@ -93,8 +94,8 @@ func (h historyItem) message() events.Raw {
 // model is the name in the agent's configuration, "" without one.
 func (t *trajectory) model() string {
 	config := t.Config
-	if text, ok := events.Text(config); ok {
-		config = events.Raw(text)
+	if text, ok := codec.Text(config); ok {
+		config = codec.Raw(text)
 	}
 	var c struct {
 		Agent struct {
@@ -103,7 +104,7 @@ func (t *trajectory) model() string {
 			} `json:"model"`
 		} `json:"agent"`
 	}
-	if events.Unmarshal(config, &c) != nil {
+	if codec.Unmarshal(config, &c) != nil {
 		return ""
 	}
 	return c.Agent.Model.Name

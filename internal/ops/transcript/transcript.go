@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/units"
 )
 
@@ -28,7 +29,7 @@ type Turn struct {
 	Number   int64
 	At       time.Time // when its last message was recorded; zero if unknown
 	Payload  []byte
-	Messages []events.Raw // those in Payload
+	Messages []codec.Raw // those in Payload
 
 	// Input is what the provider counted for the prompt of the turn's answer, in
 	// tokens; 0 when it is not known. It stands also where Payload leaves usage

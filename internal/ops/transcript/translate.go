@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 )
 
@@ -40,16 +42,16 @@ func NewTranslator(from, to events.Format) *Translator {
 }
 
 // replaced is the payload of a turn with other messages.
-func (t *Translator) replaced(data []byte, messages []events.Raw) ([]byte, error) {
+func (t *Translator) replaced(data []byte, messages []codec.Raw) ([]byte, error) {
 	var p payload
-	if err := events.Unmarshal(data, &p); err != nil {
+	if err := codec.Unmarshal(data, &p); err != nil {
 		return nil, err
 	}
 	if p.System != "" {
 		t.system = append([]string{p.System}, t.system...)
 	}
 	p.Format, p.Messages, p.System = t.to, messages, strings.Join(t.system, "\n")
-	return events.Marshal(p)
+	return codec.Marshal(p)
 }
 
 // Translator writes the messages of a session in another dialect, turn by turn, as
@@ -64,15 +66,15 @@ type Translator struct {
 }
 
 // Messages translates those of the next turn.
-func (t *Translator) Messages(in []events.Raw) ([]events.Raw, error) {
+func (t *Translator) Messages(in []codec.Raw) ([]codec.Raw, error) {
 	read, err := t.from.ReadAll(in)
 	if err != nil {
 		return nil, err
 	}
-	out := []events.Raw{}
+	out := []codec.Raw{}
 	t.system = nil
 	for i := range read {
-		if read[i].Role == events.RoleSystem && !strings.Contains(t.to.Dialect().Roles, "system") {
+		if read[i].Role == dialect.RoleSystem && !strings.Contains(t.to.Dialect().Roles, "system") {
 			for _, p := range read[i].Parts {
 				t.system = append(t.system, p.Content())
 			}
@@ -90,17 +92,17 @@ func (t *Translator) Messages(in []events.Raw) ([]events.Raw, error) {
 }
 
 // parts are those of a message, as if compactd made them.
-func (t *Translator) parts(in *events.Message) events.Message {
-	m := events.Message{Role: in.Role}
-	var thought *events.Part
+func (t *Translator) parts(in *dialect.Message) dialect.Message {
+	m := dialect.Message{Role: in.Role}
+	var thought *dialect.Part
 	for _, p := range in.Parts {
-		made := events.Part{Kind: p.Kind, Text: p.Content(), Args: p.Args, CallID: p.CallID, Tool: p.Tool, Failed: p.Failed}
+		made := dialect.Part{Kind: p.Kind, Text: p.Content(), Args: p.Args, CallID: p.CallID, Tool: p.Tool, Failed: p.Failed}
 		switch p.Kind {
-		case events.PartText:
+		case dialect.PartText:
 			if made.Text == "" {
 				continue
 			}
-		case events.PartCall:
+		case dialect.PartCall:
 			if t.used[p.CallID]++; t.used[p.CallID] > 1 && p.CallID != "" {
 				made.CallID = fmt.Sprintf("%s_%d", p.CallID, t.used[p.CallID])
 			}
@@ -113,18 +115,18 @@ func (t *Translator) parts(in *events.Message) events.Message {
 				made.Raw = signedCall(&made)
 			}
 			thought = nil
-		case events.PartResult:
+		case dialect.PartResult:
 			made.CallID = cmp.Or(t.ids[p.CallID], t.taken(p.CallID))
 			made.Tool = cmp.Or(made.Tool, t.tools[p.CallID])
-		case events.PartThinking:
+		case dialect.PartThinking:
 			if made = t.thought(made.Text); made.Raw == nil {
 				continue
 			}
 			thought = &made
 		default:
-			made = events.Part{Text: "(" + map[bool]string{true: "image", false: "block"}[p.Kind == events.PartImage] + ")"}
+			made = dialect.Part{Text: "(" + map[bool]string{true: "image", false: "block"}[p.Kind == dialect.PartImage] + ")"}
 		}
-		if n := len(m.Parts); n > 0 && in.Role == events.RoleSystem { // the AI SDK takes one text
+		if n := len(m.Parts); n > 0 && in.Role == dialect.RoleSystem { // the AI SDK takes one text
 			m.Parts[n-1].Text += "\n" + made.Text
 			continue
 		}
@@ -143,9 +145,9 @@ func (t *Translator) taken(id string) string {
 }
 
 // thought is a model's reasoning in the form of the dialect, without Raw where there is none.
-func (t *Translator) thought(text string) events.Part {
+func (t *Translator) thought(text string) dialect.Part {
 	t.thoughts++
-	p := events.Part{Kind: events.PartThinking, Text: text}
+	p := dialect.Part{Kind: dialect.PartThinking, Text: text}
 	type object = map[string]any
 	switch t.to {
 	case events.Responses:
@@ -166,7 +168,7 @@ func (t *Translator) thought(text string) events.Part {
 }
 
 // signedCall is a call of Gemini with a signature.
-func signedCall(p *events.Part) events.Raw {
+func signedCall(p *dialect.Part) codec.Raw {
 	call := map[string]any{"name": p.Tool, "args": p.Args}
 	if p.CallID != "" {
 		call["id"] = p.CallID
@@ -176,14 +178,14 @@ func signedCall(p *events.Part) events.Raw {
 
 // split divides a message into those that the dialect has in its place: results apart from
 // words, or each item on its own.
-func (t *Translator) split(m events.Message) (out []events.Message) {
+func (t *Translator) split(m dialect.Message) (out []dialect.Message) {
 	alone := t.to == events.Responses || t.to == events.NeuroLink
-	put := func(role events.Role, p events.Part, joins bool) {
-		if n := len(out); joins && n > 0 && out[n-1].Role == role && (!alone || out[n-1].Parts[0].Kind == events.PartText) {
+	put := func(role dialect.Role, p dialect.Part, joins bool) {
+		if n := len(out); joins && n > 0 && out[n-1].Role == role && (!alone || out[n-1].Parts[0].Kind == dialect.PartText) {
 			out[n-1].Parts = append(out[n-1].Parts, p)
 			return
 		}
-		made := events.Message{Role: role, Parts: []events.Part{p}}
+		made := dialect.Message{Role: role, Parts: []dialect.Part{p}}
 		if alone && p.Raw != nil {
 			made.Raw = p.Raw
 		}
@@ -191,13 +193,13 @@ func (t *Translator) split(m events.Message) (out []events.Message) {
 	}
 	for _, p := range m.Parts {
 		role := m.Role
-		if p.Kind == events.PartResult {
+		if p.Kind == dialect.PartResult {
 			role = t.to.Dialect().Results
-		} else if role == events.RoleTool {
-			role = events.RoleUser
+		} else if role == dialect.RoleTool {
+			role = dialect.RoleUser
 		}
-		joins := !alone || p.Kind == events.PartText
-		if p.Kind == events.PartResult && t.to == events.OpenAI {
+		joins := !alone || p.Kind == dialect.PartText
+		if p.Kind == dialect.PartResult && t.to == events.OpenAI {
 			joins = false // one message a result
 		}
 		put(role, p, joins)

@@ -6,12 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 )
 
 // Instructions in several blocks are one text, as every dialect takes it.
 func TestTranslateInstructions(t *testing.T) {
-	in := []events.Raw{events.Raw(`{"type":"message","role":"developer","content":[{"type":"input_text","text":"One."},{"type":"input_text","text":"Two."}]}`)}
+	in := []codec.Raw{codec.Raw(`{"type":"message","role":"developer","content":[{"type":"input_text","text":"One."},{"type":"input_text","text":"Two."}]}`)}
 	got, err := NewTranslator(events.Responses, events.AISDK).Messages(in)
 	if err != nil || len(got) != 1 || string(got[0]) != `{"role":"system","content":"One.\nTwo."}` {
 		t.Errorf("%s, %v", got, err)
@@ -21,16 +23,16 @@ func TestTranslateInstructions(t *testing.T) {
 // A session in any other dialect is valid for its provider, and has the same calls, results
 // and texts.
 func TestTranslate(t *testing.T) {
-	messages := []events.Raw{
-		events.Raw(`{"role":"user","content":"Fix it."}`),
-		events.Raw(`{"role":"assistant","content":[{"type":"thinking","thinking":"Look.","signature":"s"},` +
+	messages := []codec.Raw{
+		codec.Raw(`{"role":"user","content":"Fix it."}`),
+		codec.Raw(`{"role":"assistant","content":[{"type":"thinking","thinking":"Look.","signature":"s"},` +
 			`{"type":"text","text":"I look."},{"type":"tool_use","id":"t1","name":"read","input":{"path":"a"}},` +
 			`{"type":"tool_use","id":"t2","name":"bash","input":{"command":"ls"}}]}`),
-		events.Raw(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"b"},` +
+		codec.Raw(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"b"},` +
 			`{"type":"tool_result","tool_use_id":"t1","content":"a","is_error":true},{"type":"text","text":"Go on."}]}`),
-		events.Raw(`{"role":"assistant","content":"Done."}`),
+		codec.Raw(`{"role":"assistant","content":"Done."}`),
 	}
-	data, err := events.Marshal(payload{V: 1, ID: "i", Turn: 1, Format: events.Anthropic, Messages: messages})
+	data, err := codec.Marshal(payload{V: 1, ID: "i", Turn: 1, Format: events.Anthropic, Messages: messages})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +60,11 @@ func TestTranslate(t *testing.T) {
 		for _, m := range msgs {
 			for _, p := range m.Parts {
 				switch p.Kind {
-				case events.PartText:
+				case dialect.PartText:
 					contents = append(contents, p.Content())
-				case events.PartCall:
+				case dialect.PartCall:
 					contents = append(contents, p.CallID+" "+p.Tool+string(p.Args))
-				case events.PartResult:
+				case dialect.PartResult:
 					contents = append(contents, p.CallID+" "+p.Content())
 				}
 			}

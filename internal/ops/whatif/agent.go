@@ -9,6 +9,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/summarize/extract"
 )
@@ -40,14 +42,14 @@ func (w *simulation) withoutUsage(e *Event) (*Event, error) {
 	if err != nil || in.Generation <= w.shared {
 		return e, nil //nolint:nilerr // it is rejected, then as now
 	}
-	var fields map[string]events.Raw
-	if err := events.Unmarshal(e.Data, &fields); err != nil {
+	var fields map[string]codec.Raw
+	if err := codec.Unmarshal(e.Data, &fields); err != nil {
 		return nil, fmt.Errorf("read turn at %d: %w", e.Seq, err)
 	}
 	delete(fields, "usage")
 	delete(fields, "generation")
 	out := *e
-	out.Data, err = events.Marshal(fields)
+	out.Data, err = codec.Marshal(fields)
 	return &out, err
 }
 
@@ -64,7 +66,7 @@ func (w *simulation) deliver(ctx context.Context, now int64) error {
 			s = &events.Summary{Failure: "no_room", Record: []events.RecordLine{}}
 		}
 		s.Header, s.Job = events.Header{V: events.Version, ID: "summary-" + d.job.ID}, d.job.ID
-		data, err := events.Marshal(s)
+		data, err := codec.Marshal(s)
 		if err != nil {
 			return err
 		}
@@ -87,12 +89,12 @@ func (w *simulation) summary(s *events.Summary) {
 	in := w.own.input(w.jobs[s.Job])
 	var read measure.Tokens
 	if in.Previous != nil {
-		read += w.ruler.of([]events.Message{in.Previous.Message()})
+		read += w.ruler.of([]dialect.Message{in.Previous.Message()})
 	}
 	for _, m := range in.Messages {
-		read += w.ruler.of([]events.Message{m.Message})
+		read += w.ruler.of([]dialect.Message{m.Message})
 	}
-	written := w.ruler.of([]events.Message{s.Message()})
+	written := w.ruler.of([]dialect.Message{s.Message()})
 	w.sum.Summaries.Made++
 	w.sum.Summaries.Input += read
 	w.sum.Summaries.Output += written

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // record is the log of a worker with a config, to which an agent published a session: with its summaries, each by
@@ -19,12 +20,12 @@ func record(t *testing.T, s *Session, c *compaction.Config, model string, paid f
 	out := &Session{Address: s.Address, Decided: true}
 	for i := range s.Events {
 		var turn map[string]any
-		if err := events.Unmarshal(s.Events[i].Data, &turn); err != nil {
+		if err := codec.Unmarshal(s.Events[i].Data, &turn); err != nil {
 			t.Fatal(err)
 		}
 		paid(turn)
 		var err error
-		if s.Events[i].Data, err = events.Marshal(turn); err != nil {
+		if s.Events[i].Data, err = codec.Marshal(turn); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 	"compactd/internal/summarize"
 )
@@ -15,7 +17,7 @@ import (
 type core struct {
 	address events.Address
 	ledger  *compaction.Ledger
-	texts   map[measure.Seq][]events.Message
+	texts   map[measure.Seq][]dialect.Message
 	made    map[uint64]*events.Summary // by sequence
 	again   measure.Repeated           // by all that was decided
 	ended   events.Cost                // of sessions of this name that are over
@@ -24,7 +26,7 @@ type core struct {
 func newCore(a events.Address) *core {
 	return &core{
 		address: a, ledger: compaction.NewLedger(a),
-		texts: map[measure.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
+		texts: map[measure.Seq][]dialect.Message{}, made: map[uint64]*events.Summary{},
 	}
 }
 
@@ -89,8 +91,8 @@ func (c *core) read(e *Event, config *compaction.Config) (compaction.Input, erro
 }
 
 // render writes a view as its agent gets it.
-func (c *core) render(v *render.View) (raw []events.Raw, read []events.Message, err error) {
-	raw, _, err = render.Render(v, func(s measure.Seq) ([]events.Message, error) { return c.texts[s], nil })
+func (c *core) render(v *render.View) (raw []codec.Raw, read []dialect.Message, err error) {
+	raw, _, err = render.Render(v, func(s measure.Seq) ([]dialect.Message, error) { return c.texts[s], nil })
 	if err != nil {
 		return nil, nil, err
 	}

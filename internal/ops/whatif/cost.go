@@ -9,6 +9,8 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // cacheFor is the time for which a provider keeps its cache, since the last call that read it.
@@ -117,8 +119,8 @@ func (w *simulation) charge(now int64, newest measure.Tokens) {
 }
 
 // called notes whether the call that a turn has the answer of has a usage.
-func (p *paid) called(t *events.Turn, messages []events.Message) {
-	switch answered := slices.ContainsFunc(messages, func(m events.Message) bool { return m.Role == events.RoleAssistant }); {
+func (p *paid) called(t *events.Turn, messages []dialect.Message) {
+	switch answered := slices.ContainsFunc(messages, func(m dialect.Message) bool { return m.Role == dialect.RoleAssistant }); {
 	case answered && t.Usage != nil:
 		p.reported++
 	case answered:
@@ -139,7 +141,7 @@ func (w *simulation) chargeSummary(j *events.Job, in, out measure.Tokens) {
 
 // invalidate notes which part of the cache a compaction leaves as it is: the messages in front
 // of the first that differs.
-func (w *simulation) invalidate(b *events.Compacted, raw []events.Raw, history []events.Message) error {
+func (w *simulation) invalidate(b *events.Compacted, raw []codec.Raw, history []dialect.Message) error {
 	if w.cache.same == 0 {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/extent"
 	"compactd/internal/ops/facts"
 )
@@ -101,7 +102,7 @@ func (f *Figures) carry(t, available measure.Tokens) {
 }
 
 // kept looks for facts in a history.
-func (f *Figures) kept(ctx context.Context, all *facts.Facts, history []events.Message) error {
+func (f *Figures) kept(ctx context.Context, all *facts.Facts, history []dialect.Message) error {
 	lines := facts.Lines(history)
 	for _, k := range facts.Kinds {
 		for _, fact := range k.Of(all) { // each in all of the history

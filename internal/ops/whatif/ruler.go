@@ -6,6 +6,8 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // ruler estimates what the next call of a session carries, in the same way for all
@@ -23,7 +25,7 @@ type ruler struct {
 	prices measure.Prices
 	priced bool // the model has prices
 	name   string
-	fields [2]events.Raw // system and tools, as they were sent last
+	fields [2]codec.Raw // system and tools, as they were sent last
 }
 
 func newRuler(prices measure.PriceTable) *ruler {
@@ -51,7 +53,7 @@ func (r *ruler) take(t *events.Turn) (changed bool) {
 }
 
 // differs keeps a field, and reports whether it has changed.
-func (r *ruler) differs(i int, raw events.Raw) bool {
+func (r *ruler) differs(i int, raw codec.Raw) bool {
 	was := r.fields[i]
 	r.fields[i] = raw
 	return !bytes.Equal(was, raw)
@@ -65,15 +67,15 @@ func (r *ruler) model(m *events.Model) {
 	r.prices, r.priced = r.table.Of(m.Name)
 }
 
-func (r *ruler) field(raw events.Raw) measure.Tokens {
-	if s, ok := events.Text(raw); ok {
+func (r *ruler) field(raw codec.Raw) measure.Tokens {
+	if s, ok := codec.Text(raw); ok {
 		return r.rate.Count(s)
 	}
 	return r.rate.Count(string(raw))
 }
 
 // of estimates some messages.
-func (r *ruler) of(messages []events.Message) (t measure.Tokens) {
+func (r *ruler) of(messages []dialect.Message) (t measure.Tokens) {
 	for _, m := range messages {
 		t += r.rate.Message(m)
 	}

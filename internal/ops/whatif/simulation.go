@@ -11,6 +11,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/extent"
 	"compactd/internal/ops/facts"
@@ -123,7 +125,7 @@ func (w *simulation) pass(ctx context.Context, now int64) error {
 	if err := w.deliver(ctx, now); err != nil || w.same || !w.own.ledger.Idle(now, w.config) {
 		return err
 	}
-	data, err := events.Marshal(events.Idle{Header: events.Header{V: events.Version, ID: "idle"}, Since: uint64(w.own.ledger.LastTurnSeq())})
+	data, err := codec.Marshal(events.Idle{Header: events.Header{V: events.Version, ID: "idle"}, Since: uint64(w.own.ledger.LastTurnSeq())})
 	if err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ func (w *simulation) compare(e *Event, outs []compaction.Outcome, generation int
 // sameOutcome compares outcomes, but for the config that each names.
 func sameOutcome(a, b *compaction.Config) func(x, y compaction.Outcome) bool {
 	text := func(o compaction.Outcome, c *compaction.Config) []byte {
-		data, err := events.Marshal(o.Body)
+		data, err := codec.Marshal(o.Body)
 		if err != nil {
 			return fmt.Append(nil, err) // an outcome always marshals
 		}
@@ -223,7 +225,7 @@ func (w *simulation) turn(e *Event, before int64, outs []compaction.Outcome) err
 }
 
 // remember keeps the messages of a turn at their place.
-func (w *simulation) remember(number, from int64, messages []events.Message) {
+func (w *simulation) remember(number, from int64, messages []dialect.Message) {
 	if from > 0 {
 		w.turns = slices.DeleteFunc(w.turns, func(t facts.Turn) bool { return t.Number >= from })
 	}
@@ -243,7 +245,7 @@ func (w *simulation) remembers(ctx context.Context) error {
 }
 
 // history is the agent's present history.
-func (w *simulation) history() ([]events.Message, error) {
+func (w *simulation) history() ([]dialect.Message, error) {
 	if w.own.ledger.LastTurn() == 0 {
 		return nil, nil
 	}

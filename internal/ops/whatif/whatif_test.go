@@ -19,6 +19,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/facts"
 	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/stored"
@@ -114,7 +115,7 @@ func TestAgain(t *testing.T) {
 	sessions := examples(t, "example-rename-flag*")
 	var first []byte
 	for range 2 {
-		data, err := events.Marshal(report(t, sessions, []Policy{preset(t, "neurolink"), preset(t, "default")}, time.Second))
+		data, err := codec.Marshal(report(t, sessions, []Policy{preset(t, "neurolink"), preset(t, "default")}, time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +165,7 @@ type goldenEvent struct {
 type goldenOutcome struct {
 	Seq  measure.Seq `json:"seq"`
 	Kind events.Kind `json:"kind"`
-	Body events.Raw  `json:"body"`
+	Body codec.Raw   `json:"body"`
 }
 
 func lines[T any](t *testing.T, dir, name string) (out []T) {
@@ -175,7 +176,7 @@ func lines[T any](t *testing.T, dir, name string) (out []T) {
 	}
 	for line := range bytes.Lines(data) {
 		var v T
-		if err := events.Unmarshal(line, &v); err != nil {
+		if err := codec.Unmarshal(line, &v); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, v)
@@ -194,7 +195,7 @@ func TestRecordedConfig(t *testing.T) {
 			w := newSimulation(s, policy.Config, time.Minute.Milliseconds())
 			w.emitted = func(e *Event, outs []compaction.Outcome) {
 				for _, o := range outs {
-					body, err := events.Marshal(o.Body)
+					body, err := codec.Marshal(o.Body)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/summaries"
@@ -18,20 +19,20 @@ func BenchmarkSummarize(b *testing.B) {
 	output := "ok\n" + strings.Repeat("main.go:12: some output of a tool that is of no use\n", 62)
 	for _, c := range []struct {
 		name string
-		make func(i int) []events.Part
+		make func(i int) []dialect.Part
 	}{
-		{"prose", func(int) []events.Part { return []events.Part{{Kind: events.PartText, Text: prose}} }},
-		{"tools", func(i int) []events.Part {
-			return []events.Part{
-				{Kind: events.PartCall, CallID: fmt.Sprint(i), Tool: "Bash", Args: events.Raw(`{"command":"go test ./..."}`)},
-				{Kind: events.PartResult, CallID: fmt.Sprint(i), Text: output},
+		{"prose", func(int) []dialect.Part { return []dialect.Part{{Kind: dialect.PartText, Text: prose}} }},
+		{"tools", func(i int) []dialect.Part {
+			return []dialect.Part{
+				{Kind: dialect.PartCall, CallID: fmt.Sprint(i), Tool: "Bash", Args: codec.Raw(`{"command":"go test ./..."}`)},
+				{Kind: dialect.PartResult, CallID: fmt.Sprint(i), Text: output},
 			}
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			in := summarize.Input{MaxUnits: 40_000}
 			for i := range 200 {
-				in.Messages = append(in.Messages, summarize.Message{Turn: int64(i), Message: events.Message{Role: events.RoleAssistant, Parts: c.make(i)}})
+				in.Messages = append(in.Messages, summarize.Message{Turn: int64(i), Message: dialect.Message{Role: dialect.RoleAssistant, Parts: c.make(i)}})
 			}
 			b.SetBytes(200 * 4_000)
 			for b.Loop() {

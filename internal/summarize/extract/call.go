@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/toolcall"
 	"compactd/internal/summarize/snippet"
 )
@@ -45,23 +46,23 @@ type task struct {
 }
 
 // readCall reads the call that a part holds.
-func readCall(p *events.Part, turn int64) call {
+func readCall(p *dialect.Part, turn int64) call {
 	c := call{turn: turn}
 	tool := toolcall.PlainName(p.Tool)
 	c.shell = toolcall.KindOf(p.Tool, p.Args) == toolcall.Shell
-	for name, value := range events.Members(p.Args) {
+	for name, value := range codec.Members(p.Args) {
 		name := toolcall.PlainName(name)
 		switch {
 		case slices.Contains(listArguments, name) && anyOf(tool, strings.Contains, listTools...):
 			c.list = readTasks(value)
 		case strings.HasSuffix(name, "id") && !slices.Contains(passingIDs, name):
-			if s, ok := events.Text(value); ok && snippet.IsValueID(s) {
+			if s, ok := codec.Text(value); ok && snippet.IsValueID(s) {
 				c.idents = append(c.idents, s)
 			}
 		}
 	}
 	for u := range toolcall.Uses(p.Tool, p.Args) {
-		if u.Path = snippet.Plain(u.Path); u.Path != "" && events.Units(u.Path) <= pathUnits {
+		if u.Path = snippet.Plain(u.Path); u.Path != "" && codec.Units(u.Path) <= pathUnits {
 			c.uses = append(c.uses, u)
 		}
 	}
@@ -109,22 +110,22 @@ func (c *call) command(s string) {
 }
 
 // readTasks reads the items of a to-do list, in the names that agents give them.
-func readTasks(value events.Raw) []task {
-	if s, ok := events.Text(value); ok {
-		value = events.Raw(s) // some models quote the array
+func readTasks(value codec.Raw) []task {
+	if s, ok := codec.Text(value); ok {
+		value = codec.Raw(s) // some models quote the array
 	}
-	var items []events.Raw
-	if value.Kind() != '[' || events.Unmarshal(value, &items) != nil {
+	var items []codec.Raw
+	if value.Kind() != '[' || codec.Unmarshal(value, &items) != nil {
 		return nil
 	}
 	out := []task{}
 	for _, item := range items {
 		var t task
-		if s, ok := events.Text(item); ok {
+		if s, ok := codec.Text(item); ok {
 			t.text = s
 		}
-		for name, v := range events.Members(item) {
-			s, _ := events.Text(v)
+		for name, v := range codec.Members(item) {
+			s, _ := codec.Text(v)
 			switch toolcall.PlainName(name) {
 			case "content", "description", "step", "subject", "task", "text", "title":
 				t.text = cmp.Or(t.text, s)

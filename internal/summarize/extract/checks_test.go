@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 )
@@ -28,8 +29,8 @@ func TestChecks(t *testing.T) {
 	const messages, lines = 500, 6_400
 	in := summarize.Input{Format: events.OpenAI, MaxUnits: 10_000}
 	for i := range messages {
-		in.Messages = append(in.Messages, summarize.Message{Turn: int64(i + 1), Message: events.Message{
-			Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: fmt.Sprintf("Look at file %d.", i)}},
+		in.Messages = append(in.Messages, summarize.Message{Turn: int64(i + 1), Message: dialect.Message{
+			Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: fmt.Sprintf("Look at file %d.", i)}},
 		}})
 	}
 	c := &checked{Context: t.Context()}

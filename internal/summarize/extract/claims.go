@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/claim"
@@ -58,10 +59,10 @@ func approvals(in *summarize.Input) []approval {
 		for k := range m.Parts {
 			p := &m.Parts[k]
 			switch {
-			case p.Kind != events.PartText:
-			case m.Role == events.RoleAssistant:
+			case p.Kind != dialect.PartText:
+			case m.Role == dialect.RoleAssistant:
 				question = p.Text[max(0, len(p.Text)-maxQuestion):]
-			case m.Role == events.RoleUser:
+			case m.Role == dialect.RoleUser:
 				text, _ := UserText(p.Text)
 				own, _ := ownText(m, text)
 				for s := range snippet.Sentences(own) {

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/toolcall"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
@@ -90,11 +92,11 @@ func ScanUntil(ctx context.Context, in *summarize.Input) *Digest {
 		}
 		m := &in.Messages[i]
 		switch m.Role {
-		case events.RoleSystem:
+		case dialect.RoleSystem:
 			d.system(m)
-		case events.RoleUser:
+		case dialect.RoleUser:
 			d.user(m)
-		case events.RoleAssistant:
+		case dialect.RoleAssistant:
 			if d.assistant(m) {
 				written = append(written, *m)
 			}
@@ -129,7 +131,7 @@ func (d *Digest) system(m *summarize.Message) {
 	var texts []string
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		if p.Kind != events.PartText || isPlaceholder(p.Text) || strings.TrimSpace(p.Text) == "" {
+		if p.Kind != dialect.PartText || isPlaceholder(p.Text) || strings.TrimSpace(p.Text) == "" {
 			continue
 		}
 		if _, summary := UserText(p.Text); summary != "" {
@@ -150,7 +152,7 @@ func (d *Digest) user(m *summarize.Message) {
 	var texts []string
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
-		case events.PartText:
+		case dialect.PartText:
 			text, summary := UserText(p.Text)
 			if summary != "" && (d.Previous == nil || d.carried) {
 				d.Previous, d.carried = parseMessage(summary, m.Turn), true
@@ -158,7 +160,7 @@ func (d *Digest) user(m *summarize.Message) {
 			if text != "" {
 				texts = append(texts, text)
 			}
-		case events.PartImage:
+		case dialect.PartImage:
 			texts = append(texts, PlaceOf(p))
 		}
 	}
@@ -214,9 +216,9 @@ const (
 )
 
 // PlaceOf names the content of an image or document part.
-func PlaceOf(p *events.Part) string {
-	for name, v := range events.Members(p.Raw) {
-		if s, _ := events.Text(v); name == "type" && (s == "document" || s == "file") {
+func PlaceOf(p *dialect.Part) string {
+	for name, v := range codec.Members(p.Raw) {
+		if s, _ := codec.Text(v); name == "type" && (s == "document" || s == "file") {
 			return snippet.DocumentPlace
 		}
 	}
@@ -229,7 +231,7 @@ func (d *Digest) assistant(m *summarize.Message) bool {
 	wrote := false
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		if p.Kind != events.PartText || isPlaceholder(p.Text) || strings.TrimSpace(p.Text) == "" {
+		if p.Kind != dialect.PartText || isPlaceholder(p.Text) || strings.TrimSpace(p.Text) == "" {
 			continue
 		}
 		wrote = true
@@ -260,7 +262,7 @@ func workLine(m *summarize.Message) Line {
 	l := Line{Turns: [2]int64{m.Turn, m.Turn}}
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		if p.Kind == events.PartText && !isPlaceholder(p.Text) {
+		if p.Kind == dialect.PartText && !isPlaceholder(p.Text) {
 			if l.Text = snippet.ClipNeutral(snippet.FirstSentence(snippet.WithoutData(p.Text)), snippet.SentenceUnits); l.Text != "" {
 				break
 			}

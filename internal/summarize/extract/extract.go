@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/idents"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
@@ -89,15 +91,15 @@ type spareLines struct {
 }
 
 // part takes lines of a part, the last first.
-func (c *spareLines) part(at events.Position, p *events.Part) {
+func (c *spareLines) part(at events.Position, p *dialect.Part) {
 	switch p.Kind {
-	case events.PartCall:
-		for _, v := range events.Members(p.Args) {
-			if text, ok := events.Text(v); ok {
+	case dialect.PartCall:
+		for _, v := range codec.Members(p.Args) {
+			if text, ok := codec.Text(v); ok {
 				c.text(at, text)
 			}
 		}
-	case events.PartText, events.PartResult:
+	case dialect.PartText, dialect.PartResult:
 		c.text(at, p.Text)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -19,7 +19,7 @@ const fixedNote = "later succeeded"
 
 // failed returns the text of a failed result; ok is false for a success. If neither dialect nor tool marks
 // errors, lines of a shell's output show one, and for any other tool a beginning that only errors have.
-func failed(p *events.Part, c *call) (text string, ok bool) {
+func failed(p *dialect.Part, c *call) (text string, ok bool) {
 	if !p.Failed && !p.StatesError() && (c == nil || !c.shell || c.quotes) {
 		return "", false
 	}

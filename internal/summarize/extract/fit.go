@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -201,7 +201,7 @@ func (s *Sections) Text(room int, focus []string) string {
 			shelves[k].taken[i] = true
 		}
 	}
-	if whole := render(shelves); events.Units(whole)+3*snippet.Tags(whole) <= room {
+	if whole := render(shelves); codec.Units(whole)+3*snippet.Tags(whole) <= room {
 		return whole
 	}
 	return s.Fit(room, focus)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
@@ -17,7 +18,7 @@ import (
 func instruct(messages []summarize.Message, orders ...string) []summarize.Message {
 	for i, text := range orders {
 		at := (i + 1) * len(messages) / (len(orders) + 1)
-		m := summarize.Message{Turn: messages[at].Turn, Message: events.Message{Role: events.RoleSystem, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
+		m := summarize.Message{Turn: messages[at].Turn, Message: dialect.Message{Role: dialect.RoleSystem, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}}
 		messages = append(messages[:at:at], append([]summarize.Message{m}, messages[at:]...)...)
 	}
 	return messages
@@ -90,7 +91,7 @@ func TestInstructionsOfACarriedSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []events.Role{events.RoleUser, events.RoleSystem} {
+	for _, role := range []dialect.Role{dialect.RoleUser, dialect.RoleSystem} {
 		carried := s.Message()
 		carried.Role = role
 		again, err := extract.New().Summarize(t.Context(), summarize.Input{

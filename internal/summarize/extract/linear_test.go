@@ -6,26 +6,28 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/linear"
 )
 
-func wordsOf(turn int, role events.Role, text string) summarize.Message {
-	return summarize.Message{Turn: int64(turn), Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
+func wordsOf(turn int, role dialect.Role, text string) summarize.Message {
+	return summarize.Message{Turn: int64(turn), Message: dialect.Message{Role: role, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}}
 }
 
 // ranges are messages with so many facts of a kind, of which a record has no room for most.
 var ranges = map[string]func(n int) []summarize.Message{
 	"users": func(n int) (out []summarize.Message) {
 		for i := range n {
-			out = append(out, wordsOf(1+2*i, events.RoleUser, fmt.Sprintf("Fix number %d of the list, please.", i)))
+			out = append(out, wordsOf(1+2*i, dialect.RoleUser, fmt.Sprintf("Fix number %d of the list, please.", i)))
 		}
 		return out
 	},
 	"instructions": func(n int) (out []summarize.Message) {
 		for i := range n {
-			out = append(out, wordsOf(1+2*i, events.RoleSystem, fmt.Sprintf("Instruction %d of the agent.", i)))
+			out = append(out, wordsOf(1+2*i, dialect.RoleSystem, fmt.Sprintf("Instruction %d of the agent.", i)))
 		}
 		return out
 	},
@@ -34,16 +36,16 @@ var ranges = map[string]func(n int) []summarize.Message{
 		for i := range n {
 			fmt.Fprintf(&line, " f%06d", i)
 		}
-		call := events.Part{Kind: events.PartCall, Tool: "bash", CallID: "1", Args: events.Raw(`{"command":"touch` + line.String() + `"}`)}
-		return []summarize.Message{wordsOf(1, events.RoleUser, "Make the files."), {Turn: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{call}}}}
+		call := dialect.Part{Kind: dialect.PartCall, Tool: "bash", CallID: "1", Args: codec.Raw(`{"command":"touch` + line.String() + `"}`)}
+		return []summarize.Message{wordsOf(1, dialect.RoleUser, "Make the files."), {Turn: 1, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{call}}}}
 	},
 	"failures": func(n int) (out []summarize.Message) {
 		for i := range n {
 			id := fmt.Sprint(i)
-			call := events.Part{Kind: events.PartCall, Tool: "bash", CallID: id, Args: events.Raw(fmt.Sprintf(`{"command":"make x%d"}`, i))}
-			result := events.Part{Kind: events.PartResult, CallID: id, Failed: true, Text: "Error: no rule"}
-			out = append(out, summarize.Message{Turn: int64(1 + 2*i), Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{call}}},
-				summarize.Message{Turn: int64(1 + 2*i), Message: events.Message{Role: events.RoleUser, Parts: []events.Part{result}}})
+			call := dialect.Part{Kind: dialect.PartCall, Tool: "bash", CallID: id, Args: codec.Raw(fmt.Sprintf(`{"command":"make x%d"}`, i))}
+			result := dialect.Part{Kind: dialect.PartResult, CallID: id, Failed: true, Text: "Error: no rule"}
+			out = append(out, summarize.Message{Turn: int64(1 + 2*i), Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{call}}},
+				summarize.Message{Turn: int64(1 + 2*i), Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{result}}})
 		}
 		return out
 	},

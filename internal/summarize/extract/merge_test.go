@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
@@ -27,7 +29,7 @@ func TestTenMergesStayBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		summaries.CheckSize(t, s, limit)
-		sizes[g] = events.Units(s.Message().Parts[0].Text)
+		sizes[g] = codec.Units(s.Message().Parts[0].Text)
 		previous = s
 	}
 	t.Logf("units after 1 to 10 merges: %v", sizes[1:])
@@ -48,9 +50,9 @@ func TestTenMergesStayBounded(t *testing.T) {
 // Rules and changed paths of the first range are in the summary after five more.
 func TestMergeKeepsRulesAndChangedPaths(t *testing.T) {
 	first := []summarize.Message{
-		{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "Build it. Never use floats. You must keep the API as it is."}}}},
-		{Turn: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
-			{Kind: events.PartCall, CallID: "w", Tool: "write_file", Args: events.Raw(`{"path":"/src/first.go"}`)},
+		{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "Build it. Never use floats. You must keep the API as it is."}}}},
+		{Turn: 1, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{
+			{Kind: dialect.PartCall, CallID: "w", Tool: "write_file", Args: codec.Raw(`{"path":"/src/first.go"}`)},
 		}}},
 	}
 	var previous *events.Summary
@@ -85,8 +87,8 @@ func TestRecordDropsInOrder(t *testing.T) {
 	for _, limit := range []int64{60_000, 16_000, 12_000, 9_000, 7_000, 4_000, 2_000, 1_000} {
 		msgs := summaries.BusyRange(1, 60)
 		for i := range 30 {
-			msgs = append(msgs, summarize.Message{Turn: 70, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
-				{Kind: events.PartCall, Tool: "Read", Args: events.Raw(fmt.Sprintf(`{"file_path":"/src/read%d.go"}`, i))},
+			msgs = append(msgs, summarize.Message{Turn: 70, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{
+				{Kind: dialect.PartCall, Tool: "Read", Args: codec.Raw(fmt.Sprintf(`{"file_path":"/src/read%d.go"}`, i))},
 			}}})
 		}
 		got := map[events.RecordKind]int{}
@@ -117,7 +119,7 @@ func TestSummaryFitsItsEvent(t *testing.T) {
 	var msgs []summarize.Message
 	for i := range 3_000 {
 		text := fmt.Sprintf("%d: you must never %s", i, strings.Repeat(`"`, 380))
-		msgs = append(msgs, summarize.Message{Turn: int64(i + 1), Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}})
+		msgs = append(msgs, summarize.Message{Turn: int64(i + 1), Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}})
 	}
 	s, err := extract.New().Summarize(t.Context(), summarize.Input{Messages: msgs, MaxUnits: 1 << 40})
 	if err != nil {
@@ -126,7 +128,7 @@ func TestSummaryFitsItsEvent(t *testing.T) {
 	for range events.MaxSpare { // of the length that [extract.AddSpare] gives a line at most
 		s.Spare = append(s.Spare, events.SpareLine{Text: strings.Repeat("語", 160)})
 	}
-	data, err := events.Marshal(s)
+	data, err := codec.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func TestSummaryFitsItsEvent(t *testing.T) {
 
 // Reasons not to summarize are distinguished.
 func TestErrors(t *testing.T) {
-	hello := []summarize.Message{{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "hello"}}}}}
+	hello := []summarize.Message{{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "hello"}}}}}
 	for _, c := range []struct {
 		name string
 		in   summarize.Input

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/sanitize"
@@ -139,7 +139,7 @@ func newOutlineLine(piece string, number, at, rank int) outlineLine {
 		return outlineLine{}
 	}
 	text = strconv.Itoa(number) + ": " + text
-	return outlineLine{text, at, rank, events.Units(text) + 1}
+	return outlineLine{text, at, rank, codec.Units(text) + 1}
 }
 
 // sentencesOf splits a line that an outline would cut.

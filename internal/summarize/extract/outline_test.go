@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 )
@@ -30,8 +30,8 @@ func TestOutline(t *testing.T) {
 		}
 		at = i
 	}
-	if s.Model != "embedded" || strings.Contains(s.Text, "ghp_") || events.Units(s.Text) > 400 {
-		t.Errorf("%d units by %s:\n%s", events.Units(s.Text), s.Model, s.Text)
+	if s.Model != "embedded" || strings.Contains(s.Text, "ghp_") || codec.Units(s.Text) > 400 {
+		t.Errorf("%d units by %s:\n%s", codec.Units(s.Text), s.Model, s.Text)
 	}
 	for _, c := range []struct {
 		f    summarize.File
@@ -64,7 +64,7 @@ func TestOutlineFits(t *testing.T) {
 			}
 			return
 		}
-		if n := int64(events.Units(s.Text)); n > f.MaxUnits || n == 0 {
+		if n := int64(codec.Units(s.Text)); n > f.MaxUnits || n == 0 {
 			t.Fatalf("%d units of %d", n, f.MaxUnits)
 		}
 		for _, bad := range []string{"<system>", "\nuser:", "[INST]"} {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/snippet"
@@ -84,7 +85,7 @@ func TestDataURLsInARow(t *testing.T) {
 		"see " + image + image + " here": "see [image][image] here",
 	} {
 		record := summarizetest.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
-			{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}},
+			{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}},
 		}})
 		if !summaries.HasLine(record, events.RecordUser, want) {
 			t.Errorf("of %q the record has %s", text, summaries.RecordText(record))

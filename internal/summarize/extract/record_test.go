@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
@@ -19,25 +21,25 @@ import (
 // assistant decides, reads and changes, and what fails and is overcome, each turn.
 func busy(first, turns int) []summarize.Message {
 	var out []summarize.Message
-	add := func(turn int, role events.Role, parts ...events.Part) {
-		out = append(out, summarize.Message{Turn: int64(turn), Index: int64(len(out)), Message: events.Message{Role: role, Parts: parts}})
+	add := func(turn int, role dialect.Role, parts ...dialect.Part) {
+		out = append(out, summarize.Message{Turn: int64(turn), Index: int64(len(out)), Message: dialect.Message{Role: role, Parts: parts}})
 	}
 	for n := first; n < first+turns; n++ {
-		call := func(id, tool, args string) events.Part {
-			return events.Part{Kind: events.PartCall, CallID: fmt.Sprint(id, n), Tool: tool, Args: events.Raw(args)}
+		call := func(id, tool, args string) dialect.Part {
+			return dialect.Part{Kind: dialect.PartCall, CallID: fmt.Sprint(id, n), Tool: tool, Args: codec.Raw(args)}
 		}
-		result := func(id, text string, failed bool) events.Part {
-			return events.Part{Kind: events.PartResult, CallID: fmt.Sprint(id, n), Text: text, Failed: failed}
+		result := func(id, text string, failed bool) dialect.Part {
+			return dialect.Part{Kind: dialect.PartResult, CallID: fmt.Sprint(id, n), Text: text, Failed: failed}
 		}
-		add(n, events.RoleUser, events.Part{Kind: events.PartText, Text: fmt.Sprintf("wish %d: ", n) + strings.Repeat("make it better. ", 30)})
-		add(n, events.RoleAssistant,
-			events.Part{Kind: events.PartText, Text: fmt.Sprintf("I decided to go with plan %d instead of the other one.", n)},
+		add(n, dialect.RoleUser, dialect.Part{Kind: dialect.PartText, Text: fmt.Sprintf("wish %d: ", n) + strings.Repeat("make it better. ", 30)})
+		add(n, dialect.RoleAssistant,
+			dialect.Part{Kind: dialect.PartText, Text: fmt.Sprintf("I decided to go with plan %d instead of the other one.", n)},
 			call("r", "Read", fmt.Sprintf(`{"file_path":"/repo/read/%d.go"}`, n)),
 			call("w", "Write", fmt.Sprintf(`{"file_path":"/repo/changed/%d.go"}`, n)),
 			call("f", "Bash", fmt.Sprintf(`{"command":"make part%d"}`, n)))
-		add(n, events.RoleUser, result("r", "ok", false), result("w", "ok", false), result("f", fmt.Sprintf("part %d is broken", n), true))
-		add(n, events.RoleAssistant, call("g", "Bash", fmt.Sprintf(`{"command":"make part%d"}`, n)))
-		add(n, events.RoleUser, result("g", "ok", false))
+		add(n, dialect.RoleUser, result("r", "ok", false), result("w", "ok", false), result("f", fmt.Sprintf("part %d is broken", n), true))
+		add(n, dialect.RoleAssistant, call("g", "Bash", fmt.Sprintf(`{"command":"make part%d"}`, n)))
+		add(n, dialect.RoleUser, result("g", "ok", false))
 	}
 	return out
 }
@@ -131,9 +133,9 @@ func names(text string, turn int) bool {
 // A result without a mark is a failure all the same, if its text begins like one.
 func TestUnmarkedFailures(t *testing.T) {
 	in := summarize.Input{Format: events.OpenAI, MaxUnits: 8_000, Messages: []summarize.Message{
-		{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "book it"}}}},
-		{Turn: 1, Index: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "1", Tool: "book", Args: events.Raw(`{"id":7}`)}}}},
-		{Turn: 2, Message: events.Message{Role: events.RoleTool, Parts: []events.Part{{Kind: events.PartResult, CallID: "1", Text: "Error: no such flight"}}}},
+		{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "book it"}}}},
+		{Turn: 1, Index: 1, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{{Kind: dialect.PartCall, CallID: "1", Tool: "book", Args: codec.Raw(`{"id":7}`)}}}},
+		{Turn: 2, Message: dialect.Message{Role: dialect.RoleTool, Parts: []dialect.Part{{Kind: dialect.PartResult, CallID: "1", Text: "Error: no such flight"}}}},
 	}}
 	for _, l := range summarizetest.Record(in) {
 		if l.Kind == events.RecordFailure && strings.Contains(l.Text, "Error: no such flight") {
@@ -147,7 +149,7 @@ func checkRecord(t *testing.T, record []events.RecordLine, most int) {
 	t.Helper()
 	n := 0
 	for _, l := range record {
-		n += events.Units("- " + l.String() + "\n")
+		n += codec.Units("- " + l.String() + "\n")
 	}
 	if n > most || n < most/2 {
 		t.Errorf("%d units of at most %d", n, most)
@@ -167,8 +169,8 @@ func TestRecordOfShellAndPatches(t *testing.T) {
 		{"read_many_files", `{"paths":["m/one.ts","m/two.ts"]}`},
 		{"bash", `{"command":"curl https://example.com/no.txt --max-time 5; grep -rn 'x > no.txt' . ; cat <<EOF\ncat no.txt\nEOF"}`},
 	} {
-		messages = append(messages, summarize.Message{Turn: int64(i + 1), Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
-			{Kind: events.PartCall, CallID: c.tool + string(rune('a'+i)), Tool: c.tool, Args: events.Raw(c.args)},
+		messages = append(messages, summarize.Message{Turn: int64(i + 1), Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{
+			{Kind: dialect.PartCall, CallID: c.tool + string(rune('a'+i)), Tool: c.tool, Args: codec.Raw(c.args)},
 		}}})
 	}
 	got := map[events.RecordKind][]string{}
@@ -188,17 +190,17 @@ func TestRecordOfShellAndPatches(t *testing.T) {
 
 // An agent without tools writes its command into its words, and the next message has the output.
 func TestRecordOfShellBlocks(t *testing.T) {
-	add := func(turn int64, role events.Role, text string) summarize.Message {
-		return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
+	add := func(turn int64, role dialect.Role, text string) summarize.Message {
+		return summarize.Message{Turn: turn, Message: dialect.Message{Role: role, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}}
 	}
 	record := summarizetest.Record(summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{
-		add(1, events.RoleUser, "Fix it."),
-		add(2, events.RoleAssistant, "THOUGHT: look.\n\n```bash\ncat src/a.py && sed -i 's/x/y/' src/b.py\n```"),
-		add(3, events.RoleUser, "<returncode>0</returncode>\n<output>\nx\n</output>"),
-		add(4, events.RoleAssistant, "```mswea_bash_command\ncat src/missing.py\n```"),
-		add(5, events.RoleUser, "<returncode>1</returncode>\n<output>\ncat: src/missing.py: No such file or directory\n</output>"),
-		add(6, events.RoleAssistant, "You could run this:\n```bash\nrm src/c.py\n```"),
-		add(7, events.RoleUser, "No, I will not."),
+		add(1, dialect.RoleUser, "Fix it."),
+		add(2, dialect.RoleAssistant, "THOUGHT: look.\n\n```bash\ncat src/a.py && sed -i 's/x/y/' src/b.py\n```"),
+		add(3, dialect.RoleUser, "<returncode>0</returncode>\n<output>\nx\n</output>"),
+		add(4, dialect.RoleAssistant, "```mswea_bash_command\ncat src/missing.py\n```"),
+		add(5, dialect.RoleUser, "<returncode>1</returncode>\n<output>\ncat: src/missing.py: No such file or directory\n</output>"),
+		add(6, dialect.RoleAssistant, "You could run this:\n```bash\nrm src/c.py\n```"),
+		add(7, dialect.RoleUser, "No, I will not."),
 	}})
 	if !summaries.HasLine(record, events.RecordPathRead, "src/a.py") || !summaries.HasLine(record, events.RecordPathChanged, "src/b.py") {
 		t.Errorf("files are missing: %s", summaries.RecordText(record))
@@ -217,8 +219,8 @@ func TestFoldsKeepTheRoom(t *testing.T) {
 		in := summarize.Input{Format: events.OpenAI}
 		for i := range n {
 			in.Messages = append(in.Messages,
-				wordsOf(1+4*i, events.RoleSystem, fmt.Sprintf("Instruction %d %s", i, strings.Repeat("of the agent ", 5*(i%9)))),
-				wordsOf(3+4*i, events.RoleUser, fmt.Sprintf("Look at number %d of the list, please.", i)))
+				wordsOf(1+4*i, dialect.RoleSystem, fmt.Sprintf("Instruction %d %s", i, strings.Repeat("of the agent ", 5*(i%9)))),
+				wordsOf(3+4*i, dialect.RoleUser, fmt.Sprintf("Look at number %d of the list, please.", i)))
 		}
 		units := 0
 		for _, r := range extract.Scan(&in).Record(20_000) {

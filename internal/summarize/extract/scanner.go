@@ -3,8 +3,8 @@ package extract
 import (
 	"strings"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
@@ -24,12 +24,12 @@ type scanner struct {
 func (s *scanner) tools(m *summarize.Message) {
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
-		case events.PartCall:
+		case dialect.PartCall:
 			if s.ended {
 				s.next, s.ended = len(s.calls), false
 			}
 			s.call(p, m.Turn)
-		case events.PartResult:
+		case dialect.PartResult:
 			s.ended = true
 			s.result(p, m.Turn)
 		}
@@ -45,16 +45,16 @@ var (
 
 // block reads the single command in an assistant's words, whose output is the next message.
 func (s *scanner) block(m, next *summarize.Message) {
-	if m.Role != events.RoleAssistant || next.Role != events.RoleUser || len(next.Parts) == 0 || next.Parts[0].Kind != events.PartText {
+	if m.Role != dialect.RoleAssistant || next.Role != dialect.RoleUser || len(next.Parts) == 0 || next.Parts[0].Kind != dialect.PartText {
 		return
 	}
 	code := observed().FindStringSubmatch(next.Parts[0].Text)
 	var blocks [][]string
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
-		case events.PartCall:
+		case dialect.PartCall:
 			return
-		case events.PartText:
+		case dialect.PartText:
 			blocks = append(blocks, shellBlock().FindAllStringSubmatch(p.Text, 2)...)
 		}
 	}
@@ -63,13 +63,13 @@ func (s *scanner) block(m, next *summarize.Message) {
 	}
 	args := codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote(blocks[0][1])}})
 	s.next, s.ended = len(s.calls), false
-	s.call(&events.Part{Kind: events.PartCall, Tool: "bash", Args: args}, m.Turn)
-	s.result(&events.Part{Kind: events.PartResult, Text: next.Parts[0].Text, Failed: code[1] != "" && code[1] != "0"}, next.Turn)
+	s.call(&dialect.Part{Kind: dialect.PartCall, Tool: "bash", Args: args}, m.Turn)
+	s.result(&dialect.Part{Kind: dialect.PartResult, Text: next.Parts[0].Text, Failed: code[1] != "" && code[1] != "0"}, next.Turn)
 	s.ended = true
 }
 
 // call notes a call and its facts before a result.
-func (s *scanner) call(p *events.Part, turn int64) {
+func (s *scanner) call(p *dialect.Part, turn int64) {
 	c := readCall(p, turn)
 	n := len(s.calls)
 	s.calls = append(s.calls, c)
@@ -91,7 +91,7 @@ func (s *scanner) call(p *events.Part, turn int64) {
 }
 
 // result closes the call that a result answers: by id, else the oldest open one.
-func (s *scanner) result(p *events.Part, turn int64) {
+func (s *scanner) result(p *dialect.Part, turn int64) {
 	c := s.answered(p.CallID)
 	if isPlaceholder(p.Text) {
 		if c != nil {

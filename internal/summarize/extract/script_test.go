@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
@@ -69,7 +70,7 @@ func TestScripts(t *testing.T) {
 			last = s
 			text := s.Message().Parts[0].Text
 			_, body, _ := strings.Cut(text, "<condensed-summary>\n")
-			return fmt.Sprintf("%d units\n%s\n", events.Units(text), summaries.BlankLines(body))
+			return fmt.Sprintf("%d units\n%s\n", codec.Units(text), summaries.BlankLines(body))
 		})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/summaries"
@@ -32,7 +33,7 @@ func TestRealSessions(t *testing.T) {
 				summaries.CheckSize(t, got, limit)
 				text := got.Message().Parts[0].Text
 				r := summaries.RetentionOf(part, text)
-				t.Logf("%d messages, room %d: %d units, record %d lines; %s", len(part), limit, events.Units(text), len(got.Record), r)
+				t.Logf("%d messages, room %d: %d units, record %d lines; %s", len(part), limit, codec.Units(text), len(got.Record), r)
 				if limit == 40_000 && r.Changed.Kept < r.Changed.All {
 					t.Errorf("changed paths are lost: %s", r)
 				}
@@ -46,7 +47,7 @@ func TestRealSessions(t *testing.T) {
 					t.Fatalf("part %d: %v", i, err)
 				}
 				summaries.CheckSize(t, got, in.MaxUnits)
-				sizes = append(sizes, events.Units(got.Message().Parts[0].Text))
+				sizes = append(sizes, codec.Units(got.Message().Parts[0].Text))
 				previous = got
 			}
 			t.Logf("ten merges, room 12000: %v units; %s", sizes, summaries.RetentionOf(msgs, previous.Message().Parts[0].Text))
@@ -68,7 +69,7 @@ func TestRealShortSessions(t *testing.T) {
 		}
 		summaries.CheckSize(t, got, 6_000)
 		n++
-		units += events.Units(got.Message().Parts[0].Text)
+		units += codec.Units(got.Message().Parts[0].Text)
 	}
 	if n > 0 {
 		t.Logf("%d short sessions, %d units on average", n, units/n)

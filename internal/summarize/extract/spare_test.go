@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/idents"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -21,7 +23,7 @@ func TestSpare(t *testing.T) {
 		in := summarize.Input{Format: events.Anthropic, MaxUnits: 4_000}
 		var all strings.Builder
 		for i, s := range rapid.SliceOfN(text, 1, 6).Draw(t, "texts") {
-			m := events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: s}}}
+			m := dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: s}}}
 			in.Messages = append(in.Messages, summarize.Message{Turn: int64(i + 1), Message: m})
 			all.WriteString(strings.Join(strings.Fields(s), " ") + "\n")
 		}
@@ -51,15 +53,15 @@ func TestSpare(t *testing.T) {
 // out, and those of the summary before come last.
 func TestSpareOfCalls(t *testing.T) {
 	long := strings.Repeat("word ", 60) + "deep_name " + strings.Repeat("word ", 60)
-	args, err := events.Marshal(map[string]string{"old_string": "first_line\n" + long, "key": "sk_live_4eC39HqLyjWDarjtT1zdp7dc in env_file"})
+	args, err := codec.Marshal(map[string]string{"old_string": "first_line\n" + long, "key": "sk_live_4eC39HqLyjWDarjtT1zdp7dc in env_file"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := summarize.Input{
 		Format: events.Anthropic, MaxUnits: 20_000,
 		Messages: []summarize.Message{
-			{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "Fix it, please."}}}},
-			{Turn: 2, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, Tool: "edit", Args: args}}}},
+			{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "Fix it, please."}}}},
+			{Turn: 2, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{{Kind: dialect.PartCall, Tool: "edit", Args: args}}}},
 		},
 		Previous: &events.Summary{Text: "t", Record: []events.RecordLine{}, Spare: []events.SpareLine{
 			{Position: events.Position{Turn: 1}, Text: "older_name"}, {Position: events.Position{Turn: 1}, Text: "first_line again"},

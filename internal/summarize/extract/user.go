@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/attached"
@@ -122,8 +123,8 @@ var machineName = lazyregexp.New(`(?i)(?:^|[^a-z])(?:bot|agent|subagent|tool|sys
 // the name of a program has none.
 func ownText(m *summarize.Message, text string) (own string, all bool) {
 	if bytes.Contains(m.Raw, []byte(`"name"`)) {
-		for name, v := range events.Members(m.Raw) {
-			if s, _ := events.Text(v); name == "name" && machineName().MatchString(s) {
+		for name, v := range codec.Members(m.Raw) {
+			if s, _ := codec.Text(v); name == "name" && machineName().MatchString(s) {
 				return "", text == ""
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
@@ -27,7 +28,7 @@ func (n *promptBuilder) accept(r *model.Reply, prompt string) (*events.Summary, 
 	switch {
 	case text == "" || record == nil:
 		return nil, summarize.ErrNoRoom
-	case events.Units(text) >= n.units:
+	case codec.Units(text) >= n.units:
 		return nil, &Unusable{ReasonNotSmaller}
 	}
 	return &events.Summary{Text: extract.Noticed(text, room), Record: record}, nil

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
@@ -52,8 +53,8 @@ func TestLLMAnyAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		message := got.Message().Parts[0].Text
-		if int64(events.Units(message)) > in.MaxUnits {
-			t.Fatalf("%d units", events.Units(message))
+		if int64(codec.Units(message)) > in.MaxUnits {
+			t.Fatalf("%d units", codec.Units(message))
 		}
 		if strings.Count(message, "<condensed-summary>") != 1 || strings.Count(message, "</condensed-summary>") != 1 {
 			t.Fatalf("not one summary: %s", message)

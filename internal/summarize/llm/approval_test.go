@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/summaries"
@@ -12,17 +13,17 @@ import (
 
 // A model that states that the user approved something is believed when a user wrote so.
 func TestApprovalsThatNoUserWrote(t *testing.T) {
-	message := func(turn int64, role events.Role, text string) summarize.Message {
-		return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
+	message := func(turn int64, role dialect.Role, text string) summarize.Message {
+		return summarize.Message{Turn: turn, Message: dialect.Message{Role: role, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}}
 	}
 	filler := strings.Repeat("The importer reads a row and writes it. ", 60)
 	in := summarize.Input{MaxUnits: 30_000, Format: events.OpenAI, Messages: []summarize.Message{
-		message(1, events.RoleUser, "Build the importer. You may restart the staging cluster."),
-		message(1, events.RoleAssistant, filler+"Shall I migrate the database schema of billing?"),
-		message(2, events.RoleUser, "Yes, please do."),
-		message(2, events.RoleAssistant, filler+"Decided: the user approved force pushing to main, so I will use that."),
-		message(3, events.RoleUser, "Never delete customer invoices. You may drop one of the preview databases."),
-		message(3, events.RoleAssistant, filler),
+		message(1, dialect.RoleUser, "Build the importer. You may restart the staging cluster."),
+		message(1, dialect.RoleAssistant, filler+"Shall I migrate the database schema of billing?"),
+		message(2, dialect.RoleUser, "Yes, please do."),
+		message(2, dialect.RoleAssistant, filler+"Decided: the user approved force pushing to main, so I will use that."),
+		message(3, dialect.RoleUser, "Never delete customer invoices. You may drop one of the preview databases."),
+		message(3, dialect.RoleAssistant, filler),
 	}}
 	const label = "unverified, no user wrote this: "
 	for claim, unverified := range map[string]bool{

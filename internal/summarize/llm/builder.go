@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
@@ -46,11 +47,11 @@ func newPromptBuilder(ctx context.Context, in summarize.Input) *promptBuilder {
 	for i := range in.Messages {
 		for k := range in.Messages[i].Parts {
 			p := &in.Messages[i].Parts[k]
-			n.units += events.Units(p.Text) + len(p.Args)
+			n.units += codec.Units(p.Text) + len(p.Args)
 		}
 	}
 	if n.digest.Previous != nil {
-		n.units += events.Units(n.digest.Previous.Text)
+		n.units += codec.Units(n.digest.Previous.Text)
 	}
 	return n
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/attached"
@@ -54,7 +55,7 @@ func rounds(in *summarize.Input) []round {
 // begins reports whether a message begins a round: one that answers no call.
 func begins(m *summarize.Message) bool {
 	for i := range m.Parts {
-		if m.Parts[i].Kind == events.PartResult {
+		if m.Parts[i].Kind == dialect.PartResult {
 			return false
 		}
 	}
@@ -83,7 +84,7 @@ type excerpt struct {
 func (w *excerpt) message(m *summarize.Message) string {
 	var b strings.Builder
 	for i := range m.Parts {
-		if m.Role == events.RoleUser && m.Parts[i].Kind == events.PartText {
+		if m.Role == dialect.RoleUser && m.Parts[i].Kind == dialect.PartText {
 			w.user(&b, m.Turn, m.Parts[i].Text)
 			continue
 		}
@@ -113,22 +114,22 @@ func (w *excerpt) user(b *strings.Builder, turn int64, text string) {
 
 // part returns the heading of a part, and the part; "" for parts that a summary does not use: reasoning, and
 // attachments that will be there again.
-func (w *excerpt) part(role events.Role, p *events.Part) (head, text string) {
+func (w *excerpt) part(role dialect.Role, p *dialect.Part) (head, text string) {
 	switch p.Kind {
-	case events.PartText:
+	case dialect.PartText:
 		return string(role), snippet.CutMiddle(stripped(p.Text), assistantBytes)
-	case events.PartCall:
+	case dialect.PartCall:
 		w.tools[p.CallID] = snippet.Clip(p.Tool, snippet.IdentUnits)
 		return "call of " + snippet.Clip(p.Tool, snippet.IdentUnits), snippet.CutMiddle(string(p.Args), argumentBytes)
-	case events.PartResult:
+	case dialect.PartResult:
 		head = strings.TrimSpace("result of " + w.tools[p.CallID])
 		if p.Failed {
 			head += ", failed"
 		}
 		return head, snippet.CutMiddle(stripped(p.Text), resultBytes) + strings.Repeat("\n"+snippet.ImagePlace, min(p.Images, 8))
-	case events.PartImage:
+	case dialect.PartImage:
 		return string(role), extract.PlaceOf(p)
-	case events.PartOther:
+	case dialect.PartOther:
 		return string(role), otherPlace(p)
 	default:
 		return "", ""
@@ -142,9 +143,9 @@ var attachments = map[string]bool{"attachment": true, "skill_discovery": true, "
 var blockName = lazyregexp.New(`^[a-z][a-z0-9_.-]*$`)
 
 // otherPlace names a block of a type that is not known here.
-func otherPlace(p *events.Part) string {
-	for name, v := range events.Members(p.Raw) {
-		if s, _ := events.Text(v); name == "type" && !attachments[s] && len(s) <= blockNameBytes && blockName().MatchString(s) {
+func otherPlace(p *dialect.Part) string {
+	for name, v := range codec.Members(p.Raw) {
+		if s, _ := codec.Text(v); name == "type" && !attachments[s] && len(s) <= blockNameBytes && blockName().MatchString(s) {
 			return "[" + s + "]"
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
@@ -118,7 +119,7 @@ func acceptFile(r *model.Reply, f summarize.File, prompt string) (string, error)
 		if line = snippet.Neutral(from.grounded(from.verified(line))); line == "" {
 			continue
 		}
-		if left -= events.Units(line) + 1; left < 0 {
+		if left -= codec.Units(line) + 1; left < 0 {
 			break // far more than was requested: its beginning counts
 		}
 		b.WriteString(line + "\n")
@@ -127,7 +128,7 @@ func acceptFile(r *model.Reply, f summarize.File, prompt string) (string, error)
 	switch {
 	case out == "":
 		return "", &Unusable{ReasonEmpty}
-	case events.Units(out) >= events.Units(f.Text):
+	case codec.Units(out) >= codec.Units(f.Text):
 		return "", &Unusable{ReasonNotSmaller}
 	}
 	return out, nil

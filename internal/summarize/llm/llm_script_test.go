@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
@@ -121,7 +122,7 @@ func TestLLMRealSessions(t *testing.T) {
 					t.Fatal(err)
 				}
 				summaries.CheckSize(t, previous, in.MaxUnits)
-				sizes = append(sizes, events.Units(previous.Message().Parts[0].Text))
+				sizes = append(sizes, codec.Units(previous.Message().Parts[0].Text))
 			}
 			t.Logf("ten merges, room 12000: %v units; %s", sizes, summaries.RetentionOf(msgs, previous.Message().Parts[0].Text))
 		})

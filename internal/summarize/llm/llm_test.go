@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
@@ -262,7 +264,7 @@ func TestLLMTenMerges(t *testing.T) {
 			t.Fatalf("merge %d: written by %s", g, s.Model)
 		}
 		summaries.CheckSize(t, s, in.MaxUnits)
-		sizes[g] = events.Units(s.Message().Parts[0].Text)
+		sizes[g] = codec.Units(s.Message().Parts[0].Text)
 		previous = s
 	}
 	t.Logf("units after 1 to 10 merges: %v", sizes[1:])
@@ -284,8 +286,8 @@ func TestLLMProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := summaries.DrawConversation(t, 1), summaries.DrawConversation(t, 40)
 		c := rapid.SampledFrom(all).Draw(t, "secret")
-		where := rapid.SampledFrom([]events.Role{events.RoleUser, events.RoleAssistant, events.RoleTool}).Draw(t, "where")
-		second.Add(60, where, events.Part{Kind: events.PartText, Text: c.Text + " stop"})
+		where := rapid.SampledFrom([]dialect.Role{dialect.RoleUser, dialect.RoleAssistant, dialect.RoleTool}).Draw(t, "where")
+		second.Add(60, where, dialect.Part{Kind: dialect.PartText, Text: c.Text + " stop"})
 		limit := rapid.Int64Range(300, 30_000).Draw(t, "max")
 		var previous *events.Summary
 		for _, conversation := range []*summaries.Conversation{first, second} {
@@ -308,8 +310,8 @@ func TestLLMProperties(t *testing.T) {
 				return
 			}
 			message := s.Message().Parts[0].Text
-			if int64(events.Units(message)) > limit {
-				t.Fatalf("%d units, room for %d", events.Units(message), limit)
+			if int64(codec.Units(message)) > limit {
+				t.Fatalf("%d units, room for %d", codec.Units(message), limit)
 			}
 			if secrets.Leak(message, c.Value) {
 				t.Fatalf("%s in the summary", c.Kind)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
@@ -29,13 +31,13 @@ func rulesRange(generation, rules int, long bool) (out []summarize.Message, stat
 		rule = snippet.Plain(rule)
 		stated[turn] = rule
 		out = append(out,
-			summarize.Message{Turn: turn, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: rule}}}},
-			summarize.Message{Turn: turn + 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
-				{Kind: events.PartText, Text: "I decided to leave it alone. " + strings.Repeat("The reason is that it is used elsewhere. ", 8)},
-				{Kind: events.PartCall, CallID: "c" + strconv.FormatInt(turn, 10), Tool: "write_file", Args: events.Raw(fmt.Sprintf(`{"path":"/src/g%d/file%d.go"}`, generation, i))},
+			summarize.Message{Turn: turn, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: rule}}}},
+			summarize.Message{Turn: turn + 1, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{
+				{Kind: dialect.PartText, Text: "I decided to leave it alone. " + strings.Repeat("The reason is that it is used elsewhere. ", 8)},
+				{Kind: dialect.PartCall, CallID: "c" + strconv.FormatInt(turn, 10), Tool: "write_file", Args: codec.Raw(fmt.Sprintf(`{"path":"/src/g%d/file%d.go"}`, generation, i))},
 			}}},
-			summarize.Message{Turn: turn + 2, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{
-				{Kind: events.PartResult, CallID: "c" + strconv.FormatInt(turn, 10), Text: strings.Repeat("written ", 90)},
+			summarize.Message{Turn: turn + 2, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{
+				{Kind: dialect.PartResult, CallID: "c" + strconv.FormatInt(turn, 10), Text: strings.Repeat("written ", 90)},
 			}}})
 		turn += 3
 	}
@@ -131,9 +133,9 @@ func TestRulesAreCarriedWhole(t *testing.T) {
 						}
 					}
 					if missing > 0 || c.whole && shortened > 0 {
-						t.Errorf("generation %d: of %d rules %d are gone, and %d only addressed, in %d units:\n%s", g+1, len(all), missing, shortened, events.Units(view), view)
+						t.Errorf("generation %d: of %d rules %d are gone, and %d only addressed, in %d units:\n%s", g+1, len(all), missing, shortened, codec.Units(view), view)
 					}
-					if used := events.Units(view); shortened > 0 && used < int(c.units)*3/4 {
+					if used := codec.Units(view); shortened > 0 && used < int(c.units)*3/4 {
 						t.Errorf("generation %d: %d rules are only addressed in %d of %d units", g+1, shortened, used, c.units)
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
@@ -41,7 +42,7 @@ func TestOnlyNamedModelsAreCalled(t *testing.T) {
 		var called []string
 		s := llm.New([]model.Model{named{"openai/a", &called}, named{"anthropic/b", &called}, named{"anthropic/c/d", &called}}, nil)
 		in := summarize.Input{Format: events.OpenAI, MaxUnits: 20_000, Writer: c.writer, Messages: []summarize.Message{
-			{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "Rename the flag in cmd/main.go."}}}},
+			{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "Rename the flag in cmd/main.go."}}}},
 		}}
 		out, err := s.Summarize(t.Context(), in)
 		if err != nil || out.Text == "" || !slices.Equal(called, c.want) {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -245,7 +245,7 @@ func TestToolCallThatStopped(t *testing.T) {
 // A key does not show, however a config is printed.
 func TestSecret(t *testing.T) {
 	c := provider.Config{Provider: provider.OpenAI, Key: summarizetest.Key}
-	b, err := events.Marshal(c.Key)
+	b, err := codec.Marshal(c.Key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 )
@@ -36,7 +35,7 @@ func newEndpoint(c Config, p preset, path string) *endpoint {
 // post sends request as JSON and decodes the answer. A [*model.Error] comes from the
 // transport or from authorize; any other error is an answer in a foreign shape.
 func (e *endpoint) post(ctx context.Context, request, answer any) error {
-	body, err := events.Marshal(request)
+	body, err := codec.Marshal(request)
 	if err != nil {
 		return &model.Error{Kind: model.Invalid, Err: errRequest}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 )
 
@@ -111,9 +112,9 @@ type geminiAnswer struct {
 }
 
 type geminiAnswerPart struct {
-	Text         string     `json:"text"`
-	Thought      bool       `json:"thought"`
-	FunctionCall events.Raw `json:"functionCall"`
+	Text         string    `json:"text"`
+	Thought      bool      `json:"thought"`
+	FunctionCall codec.Raw `json:"functionCall"`
 }
 
 func (g *gemini) complete(ctx context.Context, r model.Request) (model.Reply, error) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 	"pgregory.net/rapid"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 )
 
@@ -142,7 +142,7 @@ func parse(t *testing.T, s string) *url.URL {
 }
 
 func encode(t *rapid.T, v any) []byte {
-	b, err := events.Marshal(v)
+	b, err := codec.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}

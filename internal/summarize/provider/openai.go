@@ -56,9 +56,9 @@ type chatAnswer struct {
 type chatChoice struct {
 	FinishReason string `json:"finish_reason"`
 	Message      struct {
-		Content   chatContent  `json:"content"`
-		Refusal   string       `json:"refusal"`
-		ToolCalls []events.Raw `json:"tool_calls"`
+		Content   chatContent `json:"content"`
+		Refusal   string      `json:"refusal"`
+		ToolCalls []codec.Raw `json:"tool_calls"`
 	} `json:"message"`
 }
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -109,7 +109,7 @@ func TestDifferences(t *testing.T) {
 		c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			var body map[string]any
 			data, _ := io.ReadAll(r.Body)
-			_ = events.Unmarshal(data, &body)
+			_ = codec.Unmarshal(data, &body)
 			for k := range body {
 				if strings.HasPrefix(k, "max_") {
 					bounds = append(bounds, k)
@@ -188,7 +188,7 @@ func googleCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := events.Marshal(map[string]any{
+	account, err := codec.Marshal(map[string]any{
 		"type": "service_account", "project_id": "some-project", "client_email": "a@b.test", "private_key_id": "1",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "token_uri": tokens.URL,
 	})

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/quota"
 	"compactd/internal/summarize/summarizetest"
@@ -76,7 +77,7 @@ func TestCountedAtOnce(t *testing.T) {
 	var u struct {
 		Tokens int64 `json:"tokens"`
 	}
-	if err := events.Unmarshal(value, &u); err != nil {
+	if err := codec.Unmarshal(value, &u); err != nil {
 		t.Fatal(err)
 	}
 	const used = 16 * 3 * time.Minute // 5,000 tokens each

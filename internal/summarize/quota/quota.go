@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 )
 
@@ -126,7 +127,7 @@ func (q *Quota) update(ctx context.Context, t *tenant, change func(u *used, now 
 		if !write {
 			return refused
 		}
-		if value, err = events.Marshal(u); err != nil {
+		if value, err = codec.Marshal(u); err != nil {
 			return err
 		}
 		saved, err := q.store.Save(ctx, t.name, value, revision)

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // used has the times at which a tenant has its whole shares of calls and of tokens again, in Unix
@@ -23,7 +23,7 @@ func readUsed(value []byte) (u used, err error) {
 	if value == nil {
 		return u, nil
 	}
-	if err := events.Unmarshal(value, &u); err != nil {
+	if err := codec.Unmarshal(value, &u); err != nil {
 		return u, fmt.Errorf("read share: %w", err)
 	}
 	return u, nil

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // SecretPlace replaces a secret. A shorter secret becomes as many stars as it had units, so a redacted text
@@ -274,7 +274,7 @@ func masked(s string, found []span) string {
 }
 
 func mask(secret string) string {
-	if n := events.Units(secret); n < len(SecretPlace) {
+	if n := codec.Units(secret); n < len(SecretPlace) {
 		return strings.Repeat("*", n)
 	}
 	return SecretPlace

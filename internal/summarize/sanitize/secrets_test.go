@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/summarize/sanitize"
 	"compactd/internal/testkit/realsessions"
@@ -29,7 +29,7 @@ func TestRedactCanaries(t *testing.T) {
 			if secrets.Leak(got, c.Value) {
 				t.Errorf("%s in %q: %q", c.Kind, frame, got)
 			}
-			if events.Units(got) > events.Units(text) {
+			if codec.Units(got) > codec.Units(text) {
 				t.Errorf("%s: redaction made the text longer", c.Kind)
 			}
 		}
@@ -98,8 +98,8 @@ func TestRedactIsIdempotent(t *testing.T) {
 		}
 		text := strings.Join(parts, rapid.SampledFrom([]string{"", " ", "\n", "=", `"`}).Draw(t, "between"))
 		once := sanitize.Redact(text)
-		if events.Units(once) > events.Units(text) {
-			t.Fatalf("%d units became %d", events.Units(text), events.Units(once))
+		if codec.Units(once) > codec.Units(text) {
+			t.Fatalf("%d units became %d", codec.Units(text), codec.Units(once))
 		}
 		var wg sync.WaitGroup
 		for range 2 {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/sanitize"
 )
@@ -103,7 +103,7 @@ const (
 )
 
 // TextCost is what a line of the text costs in the message, its newline included.
-func TextCost(s string) int { return events.Units(s) + 1 + 3*Tags(s) }
+func TextCost(s string) int { return codec.Units(s) + 1 + 3*Tags(s) }
 
 // Tags counts what [events.Summary.Message] escapes, at 3 units each.
 func Tags(s string) int {

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -46,10 +46,10 @@ func TestInertNeverGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strings.Join(rapid.SliceOf(rapid.SampledFrom(parts)).Draw(t, "parts"), "")
 		once := snippet.Inert(s)
-		if events.Units(once) > events.Units(s) {
+		if codec.Units(once) > codec.Units(s) {
 			t.Fatalf("%q became %q", s, once)
 		}
-		if twice := snippet.Inert(once); events.Units(twice) > events.Units(once) {
+		if twice := snippet.Inert(once); codec.Units(twice) > codec.Units(once) {
 			t.Fatalf("%q became %q", once, twice)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/snippet"
 	"compactd/internal/testkit/summaries"
 )
@@ -17,10 +17,10 @@ func TestClip(t *testing.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string { return summaries.DrawText(t, "text") })).Draw(t, "s")
 		n := rapid.IntRange(0, 60).Draw(t, "n")
 		whole, got := snippet.Plain(s), snippet.Clip(s, n)
-		if events.Units(got) > n {
-			t.Fatalf("Clip(%q, %d) = %q of %d units", s, n, got, events.Units(got))
+		if codec.Units(got) > n {
+			t.Fatalf("Clip(%q, %d) = %q of %d units", s, n, got, codec.Units(got))
 		}
-		if events.Units(whole) <= n {
+		if codec.Units(whole) <= n {
 			if got != whole {
 				t.Fatalf("Clip(%q, %d) = %q, want %q", s, n, got, whole)
 			}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/lazyregexp"
 )
 
@@ -67,7 +67,7 @@ var inPath = lazyregexp.New(`/models?/(.+?)(:generateContent|:rawPredict|/invoke
 func readPrompt(r *http.Request) (Prompt, bool) {
 	var c chat
 	body, err := io.ReadAll(r.Body)
-	if err != nil || r.Method != http.MethodPost || events.Unmarshal(body, &c) != nil {
+	if err != nil || r.Method != http.MethodPost || codec.Unmarshal(body, &c) != nil {
 		return Prompt{}, false
 	}
 	p := Prompt{

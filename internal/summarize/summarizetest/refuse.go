@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // refuse answers with what the provider itself sends, and with key and prompt in
@@ -24,7 +24,7 @@ func (s *Server) refuse(w http.ResponseWriter, m Mode, p Prompt) {
 	if m == RateLimited && p.Dialect != Google {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.RetryAfter.Seconds())))
 	}
-	b, err := events.Marshal(o)
+	b, err := codec.Marshal(o)
 	if err != nil {
 		panic(err)
 	}

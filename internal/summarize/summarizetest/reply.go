@@ -3,7 +3,7 @@ package summarizetest
 import (
 	"net/http"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // object is JSON.
@@ -35,7 +35,7 @@ func (s *Server) reply(p Prompt, m Mode) []byte {
 	default:
 		o = googleReply(p, m, text)
 	}
-	b, err := events.Marshal(o)
+	b, err := codec.Marshal(o)
 	if err != nil {
 		panic(err) // an answer that is no UTF-8: a fault of the test
 	}

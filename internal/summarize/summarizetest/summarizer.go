@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/sanitize"
@@ -39,13 +41,13 @@ func History(first, n int) []summarize.Message {
 	var all []summarize.Message
 	for turn := int64(first); turn < int64(first+n); turn++ {
 		path := fmt.Sprintf("/repo/part%d.go", turn)
-		for i, m := range []events.Message{
-			{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: fmt.Sprintf("please fix part %d, and never touch the tests", turn)}}},
-			{Role: events.RoleAssistant, Parts: []events.Part{
-				{Kind: events.PartText, Text: strings.Repeat(fmt.Sprintf("I decided to rewrite step %d of the parser. ", turn), 20)},
-				{Kind: events.PartCall, CallID: fmt.Sprint("c", turn), Tool: "Edit", Args: fmt.Appendf(nil, `{"file_path":%q}`, path)},
+		for i, m := range []dialect.Message{
+			{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: fmt.Sprintf("please fix part %d, and never touch the tests", turn)}}},
+			{Role: dialect.RoleAssistant, Parts: []dialect.Part{
+				{Kind: dialect.PartText, Text: strings.Repeat(fmt.Sprintf("I decided to rewrite step %d of the parser. ", turn), 20)},
+				{Kind: dialect.PartCall, CallID: fmt.Sprint("c", turn), Tool: "Edit", Args: fmt.Appendf(nil, `{"file_path":%q}`, path)},
 			}},
-			{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartResult, CallID: fmt.Sprint("c", turn), Text: "ok"}}},
+			{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartResult, CallID: fmt.Sprint("c", turn), Text: "ok"}}},
 		} {
 			all = append(all, summarize.Message{Turn: turn, Index: int64(i), Message: m})
 		}
@@ -64,7 +66,7 @@ func testBounds(t *testing.T, s summarize.Summarizer) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := int64(events.Units(got.Message().Parts[0].Text)); n > room || n == 0 {
+		if n := int64(codec.Units(got.Message().Parts[0].Text)); n > room || n == 0 {
 			t.Errorf("%d units of at most %d", n, room)
 		}
 		if got.Model == "" || got.Prompt == "" || strings.TrimSpace(got.Text) == "" || got.Failure != "" {
@@ -121,7 +123,7 @@ func testGenerations(t *testing.T, s summarize.Summarizer) {
 		last = next
 	}
 	text := last.Message().Parts[0].Text
-	if n := events.Units(text); n > 10_000 {
+	if n := codec.Units(text); n > 10_000 {
 		t.Errorf("%d units", n)
 	}
 	for _, want := range []string{"please fix part 1,", "never touch the tests"} {

@@ -3,6 +3,8 @@ package reference
 import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // Release is how one release of the reference system behaves, as far as data say so
@@ -37,10 +39,10 @@ func (r *Release) Available(provider, model string, maxTokens measure.Tokens) me
 }
 
 // Size is the length of a text in UTF-16 units.
-func Size(text string) int64 { return int64(events.Units(text)) }
+func Size(text string) int64 { return int64(codec.Units(text)) }
 
 // Read returns messages of a record as the product reads them.
-func Read(messages []events.Raw) []events.Message {
+func Read(messages []codec.Raw) []dialect.Message {
 	out, err := events.NeuroLink.ReadAll(messages)
 	if err != nil {
 		panic(err)
@@ -49,7 +51,7 @@ func Read(messages []events.Raw) []events.Message {
 }
 
 // Entries measures messages of a record, as one turn.
-func Entries(messages []events.Raw) (out []measure.Entry) {
+func Entries(messages []codec.Raw) (out []measure.Entry) {
 	for i, m := range Read(messages) {
 		out = append(out, measure.Measure(m, measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
@@ -57,7 +59,7 @@ func Entries(messages []events.Raw) (out []measure.Entry) {
 }
 
 // History estimates messages, framing included; without any there is no framing.
-func History(messages []events.Raw, r measure.Rate) (sum measure.Tokens) {
+func History(messages []codec.Raw, r measure.Rate) (sum measure.Tokens) {
 	if len(messages) == 0 {
 		return 0
 	}

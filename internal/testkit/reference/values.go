@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Fields is an answer, in the words of the record.
@@ -42,9 +42,9 @@ func Messages(v any) []any {
 }
 
 // RawMessages are the messages of an answer, as JSON.
-func RawMessages(v any) (out []events.Raw) {
+func RawMessages(v any) (out []codec.Raw) {
 	for _, m := range Messages(v) {
-		raw, err := events.Marshal(m)
+		raw, err := codec.Marshal(m)
 		if err != nil {
 			panic(err)
 		}
@@ -54,7 +54,7 @@ func RawMessages(v any) (out []events.Raw) {
 }
 
 // AsJSON makes an answer of messages.
-func AsJSON(raws []events.Raw) []json.RawMessage {
+func AsJSON(raws []codec.Raw) []json.RawMessage {
 	out := make([]json.RawMessage, len(raws))
 	for i, r := range raws {
 		out[i] = json.RawMessage(r)

@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // CheckSize fails where a summary has no text, or it or its record is too large.
 func CheckSize(t interface{ Fatalf(string, ...any) }, s *events.Summary, limit int64) {
 	text := s.Message().Parts[0].Text
-	if n := int64(events.Units(text)); n > limit {
+	if n := int64(codec.Units(text)); n > limit {
 		t.Fatalf("%d units, more than %d:\n%s", n, limit, text)
 	}
 	if strings.TrimSpace(s.Text) == "" {
@@ -18,7 +19,7 @@ func CheckSize(t interface{ Fatalf(string, ...any) }, s *events.Summary, limit i
 	}
 	record := 0
 	for _, r := range s.Record {
-		record += events.Units("- " + r.String() + "\n")
+		record += codec.Units("- " + r.String() + "\n")
 	}
 	if int64(record) > limit*71/100 {
 		t.Fatalf("record has %d of %d units", record, limit)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/extract"
@@ -58,14 +59,14 @@ func DrawConversation(t *rapid.T, from int64) *Conversation {
 		switch rapid.IntRange(0, 3).Draw(t, "what") {
 		case 0:
 			text := DrawText(t, "user")
-			c.Add(turn, events.RoleUser, events.Part{Kind: events.PartText, Text: text})
+			c.Add(turn, dialect.RoleUser, dialect.Part{Kind: dialect.PartText, Text: text})
 			own, _ := attached.Own(snippet.WithoutData(UserText(text))) // its parts are one line, without the text between them
 			c.Source.WriteString(own + "\n")
 			if u := snippet.Plain(UserText(text)); u != "" {
 				c.Users = append(c.Users, u)
 			}
 		case 1:
-			c.Add(turn, events.RoleAssistant, events.Part{Kind: events.PartText, Text: DrawText(t, "assistant")})
+			c.Add(turn, dialect.RoleAssistant, dialect.Part{Kind: dialect.PartText, Text: DrawText(t, "assistant")})
 		default:
 			c.tool(t, turn, withIDs)
 		}
@@ -74,7 +75,7 @@ func DrawConversation(t *rapid.T, from int64) *Conversation {
 }
 
 func (c *Conversation) tool(t *rapid.T, turn int64, withIDs bool) {
-	p := events.Part{Kind: events.PartCall}
+	p := dialect.Part{Kind: dialect.PartCall}
 	if withIDs {
 		p.CallID = fmt.Sprintf("call%d", turn)
 	}
@@ -104,19 +105,19 @@ func (c *Conversation) tool(t *rapid.T, turn int64, withIDs bool) {
 		t.Fatal(err)
 	}
 	p.Args = raw
-	c.Add(turn, events.RoleAssistant, p)
+	c.Add(turn, dialect.RoleAssistant, p)
 	if failed || !withIDs || rapid.Bool().Draw(t, "answered") { // without ids, a call left open would take the next result
-		role := events.RoleTool
+		role := dialect.RoleTool
 		if c.Format == events.Anthropic {
-			role = events.RoleUser
+			role = dialect.RoleUser
 		}
-		c.Add(turn, role, events.Part{Kind: events.PartResult, CallID: p.CallID, Failed: failed, Text: rapid.SampledFrom(outputs).Draw(t, "output")})
+		c.Add(turn, role, dialect.Part{Kind: dialect.PartResult, CallID: p.CallID, Failed: failed, Text: rapid.SampledFrom(outputs).Draw(t, "output")})
 	}
 }
 
 // Add appends a message of one part.
-func (c *Conversation) Add(turn int64, role events.Role, p events.Part) {
-	c.Messages = append(c.Messages, summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{p}}})
+func (c *Conversation) Add(turn int64, role dialect.Role, p dialect.Part) {
+	c.Messages = append(c.Messages, summarize.Message{Turn: turn, Message: dialect.Message{Role: role, Parts: []dialect.Part{p}}})
 	c.Source.WriteString(p.Text + "\n" + UserText(p.Text) + "\n" + p.Tool + "\n")
 	var args map[string]any
 	if json.Unmarshal(p.Args, &args) == nil {

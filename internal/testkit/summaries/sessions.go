@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/summarize"
@@ -67,7 +68,7 @@ func RetentionOf(msgs []summarize.Message, text string) Retention {
 	failed := map[string]bool{}
 	for _, m := range msgs {
 		for _, p := range m.Parts {
-			if p.Kind == events.PartResult && p.Failed {
+			if p.Kind == dialect.PartResult && p.Failed {
 				failed[p.CallID] = true
 			}
 		}
@@ -75,9 +76,9 @@ func RetentionOf(msgs []summarize.Message, text string) Retention {
 	for _, m := range msgs {
 		for _, p := range m.Parts {
 			switch {
-			case p.Kind == events.PartCall && !failed[p.CallID]:
-				for name, v := range events.Members(p.Args) {
-					path, _ := events.Text(v)
+			case p.Kind == dialect.PartCall && !failed[p.CallID]:
+				for name, v := range codec.Members(p.Args) {
+					path, _ := codec.Text(v)
 					if name != "path" && name != "file_path" {
 						continue
 					}
@@ -88,10 +89,10 @@ func RetentionOf(msgs []summarize.Message, text string) Retention {
 						add("read", path)
 					}
 				}
-			case p.Kind == events.PartResult && p.Failed:
+			case p.Kind == dialect.PartResult && p.Failed:
 				first, _, _ := strings.Cut(strings.TrimSpace(p.Text), "\n")
 				add("failure", opening(first, 40))
-			case p.Kind == events.PartText && m.Role == events.RoleUser && !strings.HasPrefix(p.Text, "<") && !strings.HasPrefix(p.Text, "[Request"):
+			case p.Kind == dialect.PartText && m.Role == dialect.RoleUser && !strings.HasPrefix(p.Text, "<") && !strings.HasPrefix(p.Text, "[Request"):
 				add("user", opening(p.Text, 60))
 			}
 		}

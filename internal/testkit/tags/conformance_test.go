@@ -3,7 +3,7 @@ package tags_test
 import (
 	"testing"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/reference"
 	"compactd/internal/testkit/tags"
 )
@@ -23,7 +23,7 @@ var suite = reference.Suite{
 
 // tagInput is what the functions on tags take.
 type tagInput struct {
-	Messages           []events.Raw
+	Messages           []codec.Raw
 	FromIndex, ToIndex int
 	ID                 string
 }

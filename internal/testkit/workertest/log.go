@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/redecide"
 )
 
@@ -39,9 +40,9 @@ func (env *Env) Logged(session string, k events.Kind) (out [][]byte) {
 }
 
 // Lineage lists the messages of the turns of a session that are not retracted.
-func (env *Env) Lineage(session string) []events.Raw {
+func (env *Env) Lineage(session string) []codec.Raw {
 	env.T.Helper()
-	var turns [][]events.Raw
+	var turns [][]codec.Raw
 	for _, data := range env.Logged(session, events.KindTurn) {
 		turn, err := events.DecodeTurn(data)
 		if err != nil {
@@ -56,8 +57,8 @@ func (env *Env) Lineage(session string) []events.Raw {
 }
 
 // BeginsWith reports whether messages begin with others, byte by byte.
-func BeginsWith(messages, head []events.Raw) bool {
-	return len(messages) >= len(head) && slices.EqualFunc(messages[:len(head)], head, func(a, b events.Raw) bool { return bytes.Equal(a, b) })
+func BeginsWith(messages, head []codec.Raw) bool {
+	return len(messages) >= len(head) && slices.EqualFunc(messages[:len(head)], head, func(a, b codec.Raw) bool { return bytes.Equal(a, b) })
 }
 
 // State is that of a stream.

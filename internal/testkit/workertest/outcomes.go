@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Outcome is one outcome, as it is stored or as it was decided again.
@@ -23,7 +24,7 @@ func (o Outcome) IsJob() bool {
 // NewOutcome reads the id of an outcome.
 func NewOutcome(subject string, data []byte) Outcome {
 	var h events.Header
-	if err := events.Unmarshal(data, &h); err != nil {
+	if err := codec.Unmarshal(data, &h); err != nil {
 		h.ID = "unreadable: " + err.Error()
 	}
 	return Outcome{Subject: subject, ID: h.ID, Data: string(data)}
@@ -98,7 +99,7 @@ func (env *Env) Compactions(session string) []events.Compacted {
 				continue
 			}
 			var c events.Compacted
-			if err := events.Unmarshal([]byte(o.Data), &c); err != nil {
+			if err := codec.Unmarshal([]byte(o.Data), &c); err != nil {
 				env.T.Fatal(err)
 			}
 			out = append(out, c)
@@ -120,7 +121,7 @@ func (env *Env) OutcomesOf(tenant string) (c TenantOutcomes) {
 	filter := "out.*.compacted." + tenant + ".*"
 	err := stream.ReadStream(env.T.Context(), env.JS, topology.OutcomesStream, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var b events.Compacted
-		if err := events.Unmarshal(m.Data(), &b); err != nil {
+		if err := codec.Unmarshal(m.Data(), &b); err != nil {
 			return err
 		}
 		c.Bytes += int64(len(m.Data()))

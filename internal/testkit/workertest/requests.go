@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Request sends a request to the service. A refusal is returned; anything else that is not an
@@ -18,7 +19,7 @@ func (env *Env) Request(subject, in string, out any) *events.ServiceError {
 	}
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		e := &events.ServiceError{}
-		if err := events.Unmarshal(m.Data, e); err != nil {
+		if err := codec.Unmarshal(m.Data, e); err != nil {
 			env.T.Fatal(err)
 		}
 		if string(e.Code) != code || e.Message != m.Header.Get(micro.ErrorHeader) || e.V != events.Version {
@@ -26,7 +27,7 @@ func (env *Env) Request(subject, in string, out any) *events.ServiceError {
 		}
 		return e
 	}
-	if err := events.Unmarshal(m.Data, out); err != nil {
+	if err := codec.Unmarshal(m.Data, out); err != nil {
 		env.T.Fatal(err)
 	}
 	return nil
@@ -43,16 +44,16 @@ func (env *Env) Context(session string, page int) events.ContextResponse {
 }
 
 // ContextMessages requests all pages of a context.
-func (env *Env) ContextMessages(session string) []events.Raw {
+func (env *Env) ContextMessages(session string) []codec.Raw {
 	env.T.Helper()
-	var out []events.Raw
+	var out []codec.Raw
 	for page := 1; ; page++ {
 		reply, err := env.Conn.Request("compactd.context", fmt.Appendf(nil, `{"session":%q,"page":%d}`, session, page), WaitLimit)
 		if err != nil {
 			env.T.Fatal(err)
 		}
 		var c events.ContextResponse
-		if err := events.Unmarshal(reply.Data, &c); err != nil {
+		if err := codec.Unmarshal(reply.Data, &c); err != nil {
 			env.T.Fatal(err)
 		}
 		if out = append(out, c.Messages...); int64(page) >= c.Pages {

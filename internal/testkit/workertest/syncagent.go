@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // SyncAgent is an agent that holds a history of its own, and applies parts to it for each call.
@@ -19,9 +20,9 @@ type SyncAgent struct {
 	T       testing.TB
 	Env     *Env
 	Session string
-	History []events.Raw
+	History []codec.Raw
 	Last    events.SyncResponse
-	Sent    []events.Raw // with the last call
+	Sent    []codec.Raw // with the last call
 }
 
 // Add adds a message of text.
@@ -36,14 +37,14 @@ func (a *SyncAgent) Add(role, text string) {
 // Call adds a tool call and its result of some size.
 func (a *SyncAgent) Call(n, size int) {
 	a.History = append(a.History,
-		events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}`, n, n)),
-		events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, n, strings.Repeat(fmt.Sprintf("line %d of the file. ", n), size))))
+		codec.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}`, n, n)),
+		codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, n, strings.Repeat(fmt.Sprintf("line %d of the file. ", n), size))))
 }
 
 // Request sends a sync with more fields, of the messages from an index on.
 func (a *SyncAgent) Request(from int, more string) (events.SyncResponse, *events.ServiceError) {
 	a.T.Helper()
-	messages, err := events.Marshal(a.History[from:])
+	messages, err := codec.Marshal(a.History[from:])
 	if err != nil {
 		a.T.Fatal(err)
 	}
@@ -52,12 +53,12 @@ func (a *SyncAgent) Request(from int, more string) (events.SyncResponse, *events
 	reply := a.Deliver([]byte(in))
 	if reply.Header.Get("Nats-Service-Error-Code") != "" {
 		bad := &events.ServiceError{}
-		if err := events.Unmarshal(reply.Data, bad); err != nil {
+		if err := codec.Unmarshal(reply.Data, bad); err != nil {
 			a.T.Fatal(err)
 		}
 		return out, bad
 	}
-	if err := events.Unmarshal(reply.Data, &out); err != nil {
+	if err := codec.Unmarshal(reply.Data, &out); err != nil {
 		a.T.Fatal(err)
 	}
 	return out, nil

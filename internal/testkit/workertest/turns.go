@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Turn is a session.turn of one exchange, about 1,000 tokens.
@@ -79,6 +79,6 @@ func Attachment(name string, bytes int) string {
 	for n := 1; b.Len() < bytes; n++ {
 		fmt.Fprintf(&b, "func step%d(in Input) error { return handle(in, %d) } // step %d of the plan\n", n, n, n)
 	}
-	data, _ := events.Marshal(map[string]string{"name": name, "text": b.String()[:bytes]})
+	data, _ := codec.Marshal(map[string]string{"name": name, "text": b.String()[:bytes]})
 	return string(data)
 }

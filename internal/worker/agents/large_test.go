@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 )
 
@@ -24,10 +25,10 @@ func TestAgentsLargeBodiesInFleet(t *testing.T) {
 	<-second.Worker.Ready()
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	edges := []*workertest.Edge{env.StartEdge(first.Worker, nil), env.StartEdge(second.Worker, nil)}
-	var history []events.Raw
+	var history []codec.Raw
 	for n := range 60 {
 		text := strings.Repeat(fmt.Sprintf("word %d ", n), 5000)
-		history = append(history, events.Raw(fmt.Sprintf(`{"role":"user","content":%q}`, text)), events.Raw(fmt.Sprintf(`{"role":"assistant","content":"Step %d."}`, n)))
+		history = append(history, codec.Raw(fmt.Sprintf(`{"role":"user","content":%q}`, text)), codec.Raw(fmt.Sprintf(`{"role":"assistant","content":"Step %d."}`, n)))
 	}
 	body, err := json.Marshal(map[string]any{"model": map[string]any{"provider": "openai", "name": "gpt-4o", "context_window": 4_000_000}, "wait_ms": 8000, "messages": history})
 	if err != nil {
@@ -41,7 +42,7 @@ func TestAgentsLargeBodiesInFleet(t *testing.T) {
 		for call, e := range edges {
 			status, text := e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/"+session+"/sync", string(body))
 			var out events.SyncResponse
-			if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Count != int64(len(history)) || out.Changed || out.Known != int64(call*len(history)) {
+			if err := codec.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Count != int64(len(history)) || out.Changed || out.Known != int64(call*len(history)) {
 				t.Fatalf("%s by way of %d: %d %.400s", session, call, status, text)
 			}
 		}

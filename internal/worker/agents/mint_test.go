@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/tokens"
 	"compactd/internal/worker/agents"
@@ -44,7 +45,7 @@ func TestMintedTokens(t *testing.T) {
 			t.Fatalf("%s: %d %s, want %d", path, status, text, want)
 		}
 		if status == 200 {
-			if err := events.Unmarshal([]byte(text), &out); err != nil {
+			if err := codec.Unmarshal([]byte(text), &out); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 )
 
@@ -41,7 +42,7 @@ const takeover = "takeover"
 
 // line returns the signal as a server-sent event.
 func (s *signal) line(seq uint64) []byte {
-	data, _ := events.Marshal(s) // cannot fail for strings and numbers
+	data, _ := codec.Marshal(s) // cannot fail for strings and numbers
 	return fmt.Appendf(nil, "event: %s\nid: %d\ndata: %s\n\n", s.kind, seq, data)
 }
 
@@ -53,7 +54,7 @@ func signalOf(m jetstream.Msg, stored time.Time) *signal {
 		return s
 	}
 	var marker commit.Marker
-	if events.Unmarshal([]byte(m.Headers().Get(commit.HeaderMarker)), &marker) != nil || !marker.Taken {
+	if codec.Unmarshal([]byte(m.Headers().Get(commit.HeaderMarker)), &marker) != nil || !marker.Taken {
 		return nil
 	}
 	_, rest, _ := strings.Cut(m.Subject(), ".")

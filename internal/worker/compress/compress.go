@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
 )
@@ -47,7 +48,7 @@ func New(js jetstream.JetStream, service *service.Service, onError func(error)) 
 func (s *Compressor) Compress(ctx context.Context, tenant string, in *events.CompressRequest) *events.CompressResponse {
 	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Transforms: []string{}, Hashes: []string{}, Unknown: in.Unknown}
 	if out.Messages == nil {
-		out.Messages = []events.Raw{}
+		out.Messages = []codec.Raw{}
 	}
 	h, err := read(events.FormatOf(in.Messages, in.Fallback), scopeOf(in), in.Messages)
 	if err == nil {
@@ -123,7 +124,7 @@ func another(err error) bool {
 
 // rememberView stores the prefix digest of an answered history: a caller that keeps the answer sends it
 // with its next request.
-func (s *Compressor) rememberView(ctx context.Context, tenant, session string, in *events.CompressRequest, f events.Format, messages []events.Raw) {
+func (s *Compressor) rememberView(ctx context.Context, tenant, session string, in *events.CompressRequest, f events.Format, messages []codec.Raw) {
 	h, err := read(f, scopeOf(in), messages)
 	if err != nil {
 		return // a caller could not send it either
@@ -167,9 +168,9 @@ func modelOf(in *events.CompressRequest) *events.Model {
 }
 
 // policyOf returns the policy of a session whose model retrieves originals, else nil.
-func policyOf(in *events.CompressRequest) events.Raw {
+func policyOf(in *events.CompressRequest) codec.Raw {
 	if in.Config.Mode == events.ModeRetrieve {
-		return events.Raw(`{"recall":"hash"}`)
+		return codec.Raw(`{"recall":"hash"}`)
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func scopeOf(in *events.CompressRequest) string {
 }
 
 // tokens estimates the tokens of messages.
-func (h *history) tokens(messages []events.Raw) (n int64) {
+func (h *history) tokens(messages []codec.Raw) (n int64) {
 	rate := measure.NewRate(measure.Profiles["default"], string(h.format))
 	for _, raw := range messages {
 		m, err := h.format.Read(raw)
@@ -210,7 +211,7 @@ func hashesOf(parts []events.SyncPart) []string {
 
 // SaveUsage stores the usage that a provider counted, until the session's next request.
 func (s *Compressor) SaveUsage(ctx context.Context, a events.Address, in *events.UsageRequest) error {
-	data, err := events.Marshal(in)
+	data, err := codec.Marshal(in)
 	if err != nil {
 		return err
 	}

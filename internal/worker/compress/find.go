@@ -9,6 +9,8 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/broker/coord"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 )
 
@@ -23,7 +25,7 @@ const (
 // history is the history of a request, with the digests of its prefixes.
 type history struct {
 	format   events.Format
-	messages []events.Raw
+	messages []codec.Raw
 	// boundaries are the indices at which an earlier request may have ended. digests are those of the
 	// messages before them, without the instructions. The last one covers the whole history. Both
 	// are empty without an answer of a model: then it is not yet a conversation.
@@ -32,7 +34,7 @@ type history struct {
 }
 
 // read returns a history in a scope. Its error is an [events.Invalid] about a message.
-func read(f events.Format, scope string, messages []events.Raw) (*history, error) {
+func read(f events.Format, scope string, messages []codec.Raw) (*history, error) {
 	h := &history{format: f, messages: messages}
 	sum := sha256.Sum256([]byte("compactd prefix " + string(f) + " " + scope))
 	d := events.Digest(sum[:len(events.Digest{})])
@@ -42,7 +44,7 @@ func read(f events.Format, scope string, messages []events.Raw) (*history, error
 		if err != nil {
 			return nil, err
 		}
-		answer := m.Role == events.RoleAssistant
+		answer := m.Role == dialect.RoleAssistant
 		if answer && answered && !answering {
 			h.add(i, d)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/workertest"
@@ -24,8 +25,8 @@ type caller struct {
 	Headers map[string]string
 	Body    map[string]any // without the messages
 	Format  events.Format  // of the provider; "" is the one that the messages show
-	First   []events.Raw
-	Step    []events.Raw // has {n} and {text}
+	First   []codec.Raw
+	Step    []codec.Raw // has {n} and {text}
 
 	TextBytes  int   `json:"text_bytes"`
 	MostBytes  int   `json:"most_bytes"`  // of a request and of an answer; 0 is no bound
@@ -33,13 +34,13 @@ type caller struct {
 
 	name    string
 	e       *workertest.Edge
-	history []events.Raw
+	history []codec.Raw
 	last    answer
 }
 
 // answer is what gateways read of an answer.
 type answer struct {
-	Messages     []events.Raw
+	Messages     []codec.Raw
 	TokensBefore *int64    `json:"tokens_before"`
 	TokensAfter  *int64    `json:"tokens_after"`
 	TokensSaved  *int64    `json:"tokens_saved"`
@@ -80,7 +81,7 @@ func (c *caller) step(n, size int) {
 	text := strings.Repeat(fmt.Sprintf("line %d of part. ", n), size/16)
 	with := strings.NewReplacer("{n}", strconv.Itoa(n), "{text}", text)
 	for _, raw := range c.Step {
-		c.history = append(c.history, events.Raw(with.Replace(string(raw))))
+		c.history = append(c.history, codec.Raw(with.Replace(string(raw))))
 	}
 }
 
@@ -155,7 +156,7 @@ func withoutMessages(text string) string {
 }
 
 // unpaired lists the ids of calls and results that stand alone, as agentgateway finds them.
-func unpaired(messages []events.Raw) (ids []string) {
+func unpaired(messages []codec.Raw) (ids []string) {
 	calls, results := map[string]bool{}, map[string]bool{}
 	type block struct {
 		Type, ID  string
@@ -202,19 +203,19 @@ func unpaired(messages []events.Raw) (ids []string) {
 }
 
 // hashesOfTexts lists the hashes that LiteLLM finds: in a content, or in the texts of its blocks.
-func hashesOfTexts(messages []events.Raw) []string {
+func hashesOfTexts(messages []codec.Raw) []string {
 	out := []string{}
 	for _, raw := range messages {
 		var m struct {
 			Content []struct{ Text string }
 		}
-		out = append(out, hashesIn([]events.Raw{raw})...)
+		out = append(out, hashesIn([]codec.Raw{raw})...)
 		if json.Unmarshal(raw, &m) != nil {
 			continue
 		}
 		for _, b := range m.Content {
 			text, _ := json.Marshal(map[string]string{"content": b.Text})
-			out = append(out, hashesIn([]events.Raw{text})...)
+			out = append(out, hashesIn([]codec.Raw{text})...)
 		}
 	}
 	return out
@@ -329,7 +330,7 @@ func TestGatewaysFail(t *testing.T) {
 		{"no messages", workertest.DefaultToken, `{"model":"gpt-4"}`, 400},
 	} {
 		status, text := e.Do(c.token, "POST", "/v1/compress", c.body, "Content-Type", "application/json", "X-Agw-Compression-Version", "1")
-		var in, out struct{ Messages []events.Raw }
+		var in, out struct{ Messages []codec.Raw }
 		if err := json.Unmarshal([]byte(text), &out); err != nil || status != c.status {
 			t.Errorf("%s: %d %s", c.name, status, text)
 		}

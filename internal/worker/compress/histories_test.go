@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/workertest"
@@ -24,7 +25,7 @@ type guardrail struct {
 }
 
 // compress returns the messages to send, in bytes as they came.
-func (g *guardrail) compress(history []events.Raw, headers ...string) []events.Raw {
+func (g *guardrail) compress(history []codec.Raw, headers ...string) []codec.Raw {
 	g.e.T.Helper()
 	body, err := json.Marshal(map[string]any{"messages": history, "model": "gpt-4"})
 	if err != nil {
@@ -41,7 +42,7 @@ func (g *guardrail) compress(history []events.Raw, headers ...string) []events.R
 		g.e.T.Errorf("%v: %s", err, text)
 	}
 	g.last = events.CompressResponse{}
-	if err := events.Unmarshal([]byte(text), &g.last); err != nil {
+	if err := codec.Unmarshal([]byte(text), &g.last); err != nil {
 		g.e.T.Fatal(err)
 	}
 	if len(g.last.Messages) == 0 {
@@ -51,7 +52,7 @@ func (g *guardrail) compress(history []events.Raw, headers ...string) []events.R
 }
 
 // hashes lists those that LiteLLM finds, which looks at texts of contents alone.
-func hashesIn(messages []events.Raw) (out []string) {
+func hashesIn(messages []codec.Raw) (out []string) {
 	pattern := regexp.MustCompile(`hash=([a-f0-9]{24})`)
 	for _, raw := range messages {
 		var m struct {
@@ -79,14 +80,14 @@ func TestCompressHistories(t *testing.T) {
 	type talk struct {
 		workertest.SyncAgent
 		guardrail
-		sent       []events.Raw
+		sent       []codec.Raw
 		generation int64
 		sessions   map[string]bool
 	}
 	var all []*talk
 	for _, token := range []string{workertest.DefaultToken, workertest.DefaultToken, workertest.AcmeToken} {
 		a := &talk{SyncAgent: workertest.SyncAgent{T: t}, guardrail: guardrail{e: e, token: token}, sessions: map[string]bool{}}
-		a.History = append(a.History, events.Raw(`{"role":"system","content":"Be careful."}`))
+		a.History = append(a.History, codec.Raw(`{"role":"system","content":"Be careful."}`))
 		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
 		all = append(all, a)
 	}
@@ -112,9 +113,9 @@ func TestCompressHistories(t *testing.T) {
 				a.Call(n, 60)
 			} else {
 				a.History = append(a.History,
-					events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function",`+
+					codec.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function",`+
 						`"function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}`, n, n)),
-					events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, n, strings.Repeat(fmt.Sprintf("talk %d line %d. ", i, n), 90))))
+					codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, n, strings.Repeat(fmt.Sprintf("talk %d line %d. ", i, n), 90))))
 			}
 		}
 	}
@@ -248,16 +249,16 @@ func TestGatewaysHostile(t *testing.T) {
 	} {
 		var in, out events.CompressResponse
 		status, text := e.Do(workertest.DefaultToken, "POST", "/v1/compress", body)
-		if err := events.Unmarshal([]byte(body), &in); err != nil {
+		if err := codec.Unmarshal([]byte(body), &in); err != nil {
 			t.Fatal(err)
 		}
-		if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || !workertest.BeginsWith(out.Messages, in.Messages) || len(out.Messages) != len(in.Messages) || out.Session != "" {
+		if err := codec.Unmarshal([]byte(text), &out); err != nil || status != 200 || !workertest.BeginsWith(out.Messages, in.Messages) || len(out.Messages) != len(in.Messages) || out.Session != "" {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
 	var odd events.CompressResponse
 	_, text := e.Do(workertest.DefaultToken, "POST", "/v1/compress", `{"mode":"ccr","messages":[],"config":{"mode":"ccr","target_ratio":0.5}}`)
-	if err := events.Unmarshal([]byte(text), &odd); err != nil || !slices.Equal(odd.Unknown, []string{"mode", "config.target_ratio"}) {
+	if err := codec.Unmarshal([]byte(text), &odd); err != nil || !slices.Equal(odd.Unknown, []string{"mode", "config.target_ratio"}) {
 		t.Errorf("fields without effect: %s", text)
 	}
 	if env.LogEnd() != before {
@@ -280,7 +281,7 @@ func TestGatewaysHostile(t *testing.T) {
 		}
 		status, text := e.Do(c.token, "POST", "/v1/compress", `{"model":"gpt-4","messages":[`+talk+c.more+`]}`, headers...)
 		var out events.CompressResponse
-		if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Session == "" || out.Code != "" {
+		if err := codec.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Session == "" || out.Code != "" {
 			t.Errorf("%d %s", status, text)
 		}
 		names[c.token+out.Session] = true
@@ -370,7 +371,7 @@ func TestGatewaysFrozen(t *testing.T) {
 		}
 		status, text := e.Do(workertest.DefaultToken, "POST", "/v1/compress", string(body))
 		var out events.CompressResponse
-		if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Code != "" {
+		if err := codec.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Code != "" {
 			t.Fatalf("%d %s", status, text)
 		}
 		if n := min(frozen, len(a.History)); !workertest.BeginsWith(out.Messages, a.History[:n]) {

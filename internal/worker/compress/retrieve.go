@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
@@ -64,7 +65,7 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 
 // original finds the text of a hash. Only the first turn names its dialect, so original tries all
 // dialects.
-func original(ctx context.Context, messages []events.Raw, seq uint64, hash string) (text, tool string, ok bool, err error) {
+func original(ctx context.Context, messages []codec.Raw, seq uint64, hash string) (text, tool string, ok bool, err error) {
 	for _, f := range events.Formats() {
 		for _, raw := range messages {
 			if err := limit.Of(ctx).Yield(ctx); err != nil {
@@ -82,13 +83,13 @@ func original(ctx context.Context, messages []events.Raw, seq uint64, hash strin
 						return text, "", true, nil
 					}
 				}
-				if p.Kind != events.PartText && p.Kind != events.PartResult {
+				if p.Kind != dialect.PartText && p.Kind != dialect.PartResult {
 					continue
 				}
 				if events.ContentHash(seq, p.Text) == hash {
 					return p.Text, p.Tool, true, nil
 				}
-				if p.Kind == events.PartText {
+				if p.Kind == dialect.PartText {
 					words.WriteString(p.Text)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/stored"
 )
 
@@ -96,7 +97,7 @@ func unwieldy(o compaction.Outcome) bool {
 	if !ok || len(c.Edits) <= maxEditsBytes/most {
 		return false
 	}
-	data, err := events.Marshal(c.Edits)
+	data, err := codec.Marshal(c.Edits)
 	return err != nil || len(data) > maxEditsBytes
 }
 

@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // rows is a store in memory.
@@ -42,7 +43,7 @@ func firstTurn(a events.Address) Event {
 // The overview of a session outside of memory is that of the config in force.
 func TestOverviewFollowsConfig(t *testing.T) {
 	config := func(changes string) *compaction.Config {
-		p, err := policy.Default().Set(events.Raw(changes))
+		p, err := policy.Default().Set(codec.Raw(changes))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -15,7 +16,7 @@ const maxText = 16 << 10
 
 // Changes pairs the messages before a compaction with those after it, in the order of the history. edits are
 // the compaction's edits; count estimates the tokens of a message.
-func Changes(f events.Format, before, after []render.Sourced, edits []events.Edit, count func(events.Message) int64) []events.Change {
+func Changes(f events.Format, before, after []render.Sourced, edits []events.Edit, count func(dialect.Message) int64) []events.Change {
 	p := pairing{format: f, edits: edits, count: count}
 	at, own := map[events.Position]int{}, map[string]int{} // own: messages of compactd, without a position
 	for i := range before {
@@ -51,7 +52,7 @@ func Changes(f events.Format, before, after []render.Sourced, edits []events.Edi
 type pairing struct {
 	format events.Format
 	edits  []events.Edit
-	count  func(events.Message) int64
+	count  func(dialect.Message) int64
 	rows   []events.Change
 }
 
@@ -80,7 +81,7 @@ func (p *pairing) add(before, after *render.Sourced) {
 }
 
 // show returns a message as text, its role and its tokens.
-func (p *pairing) show(s *render.Sourced, c *events.Change) (text string, role events.Role, tokens int64) {
+func (p *pairing) show(s *render.Sourced, c *events.Change) (text string, role dialect.Role, tokens int64) {
 	m, err := p.format.Read(s.Raw)
 	if err != nil {
 		text = string(s.Raw)
@@ -107,7 +108,7 @@ func (p *pairing) op(at events.Position) (op events.Op) {
 }
 
 // Text returns a message as readable text: its parts, with an arrow before a call and a result.
-func Text(m *events.Message) string {
+func Text(m *dialect.Message) string {
 	var out []string
 	for _, p := range m.Parts {
 		out = append(out, partText(&p))
@@ -115,15 +116,15 @@ func Text(m *events.Message) string {
 	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), "\n\n")
 }
 
-func partText(p *events.Part) string {
+func partText(p *dialect.Part) string {
 	switch p.Kind {
-	case events.PartCall:
+	case dialect.PartCall:
 		return "→ " + p.Tool + " " + string(p.Args)
-	case events.PartResult:
+	case dialect.PartResult:
 		return "← " + strings.TrimSpace(p.Tool+"\n") + p.Text
-	case events.PartThinking:
+	case dialect.PartThinking:
 		return "(thinking) " + p.Text
-	case events.PartImage:
+	case dialect.PartImage:
 		return "(image)"
 	}
 	return p.Text

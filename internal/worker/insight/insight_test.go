@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
@@ -20,7 +21,7 @@ func answerOf(env *workertest.Env, m *worker.Monitor, path string, out any) {
 	if err := schematest.Validate(name+"-response", []byte(body)); err != nil || status != http.StatusOK {
 		env.T.Fatalf("%s: %d %v: %.300s", path, status, err, body)
 	}
-	if err := events.Unmarshal([]byte(body), out); err != nil {
+	if err := codec.Unmarshal([]byte(body), out); err != nil {
 		env.T.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -38,15 +39,15 @@ func NewXray(r measure.Rate) *Xray {
 }
 
 // Add adds a message, with its place in the log.
-func (xr *Xray) Add(m *events.Message, at events.Position) {
+func (xr *Xray) Add(m *dialect.Message, at events.Position) {
 	for i := range m.Parts {
 		xr.part(m, &m.Parts[i], at)
 	}
 }
 
 // part adds one part of a message.
-func (xr *Xray) part(m *events.Message, p *events.Part, at events.Position) {
-	tokens := int64(xr.rate.Message(events.Message{Role: m.Role, Parts: []events.Part{*p}}))
+func (xr *Xray) part(m *dialect.Message, p *dialect.Part, at events.Position) {
+	tokens := int64(xr.rate.Message(dialect.Message{Role: m.Role, Parts: []dialect.Part{*p}}))
 	n := xr.nameOf(m, p)
 	if summary, record, ok := strings.Cut(p.Text, events.RecordIntro); ok && n.kind == events.ContentSummary {
 		facts := tokens * int64(len(record)) / int64(len(summary)+len(record)+1)
@@ -63,19 +64,19 @@ func (xr *Xray) part(m *events.Message, p *events.Part, at events.Position) {
 }
 
 // nameOf returns the kind of a part.
-func (xr *Xray) nameOf(m *events.Message, p *events.Part) name {
+func (xr *Xray) nameOf(m *dialect.Message, p *dialect.Part) name {
 	switch p.Kind {
-	case events.PartCall:
+	case dialect.PartCall:
 		xr.tools[p.CallID] = p.Tool
 		return name{events.ContentCall, p.Tool}
-	case events.PartResult:
+	case dialect.PartResult:
 		if isPlaceholder(p.Text) {
 			return name{kind: events.ContentPlaceholder}
 		}
 		return name{events.ContentResult, cmp.Or(p.Tool, xr.tools[p.CallID])}
-	case events.PartThinking:
+	case dialect.PartThinking:
 		return name{kind: events.ContentThinking}
-	case events.PartImage:
+	case dialect.PartImage:
 		return name{kind: events.ContentMedia}
 	}
 	switch {
@@ -83,9 +84,9 @@ func (xr *Xray) nameOf(m *events.Message, p *events.Part) name {
 		return name{kind: events.ContentSummary}
 	case isPlaceholder(p.Text):
 		return name{kind: events.ContentPlaceholder}
-	case m.Role == events.RoleSystem:
+	case m.Role == dialect.RoleSystem:
 		return name{kind: events.ContentSystem}
-	case m.Role == events.RoleAssistant:
+	case m.Role == dialect.RoleAssistant:
 		return name{kind: events.ContentAssistant}
 	}
 	return name{kind: events.ContentUser}
@@ -116,7 +117,7 @@ func (xr *Xray) Total() int64 { return xr.total }
 func (xr *Xray) System(tokens int64) { xr.sum(name{kind: events.ContentSystem}, tokens, 1) }
 
 // Tools divides the tokens of all tool definitions among them, by their length.
-func (xr *Xray) Tools(definitions events.Raw, tokens int64) {
+func (xr *Xray) Tools(definitions codec.Raw, tokens int64) {
 	list, _ := codec.ReadArray(definitions) // valid: from an accepted turn
 	whole := int64(len(definitions))
 	left := tokens
@@ -129,7 +130,7 @@ func (xr *Xray) Tools(definitions events.Raw, tokens int64) {
 }
 
 // toolName returns the name of a definition. Some dialects nest it.
-func toolName(d events.Raw) string {
+func toolName(d codec.Raw) string {
 	ms, err := codec.ReadObject(d)
 	if err != nil {
 		return ""

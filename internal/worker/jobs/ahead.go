@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // texts holds the texts of a job that are read together with those of an earlier job.
@@ -75,7 +76,7 @@ func (p *Pool) readAhead(ctx context.Context, s *shares, tenant string, m jetstr
 
 // jobOf decodes the job of a delivery.
 func jobOf(m jetstream.Msg) (job events.Job, err error) {
-	err = events.Unmarshal(m.Data(), &job)
+	err = codec.Unmarshal(m.Data(), &job)
 	return job, err
 }
 

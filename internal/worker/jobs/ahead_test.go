@@ -8,6 +8,7 @@ import (
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/stream"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/observe"
 )
 
@@ -37,7 +38,7 @@ func TestReadAhead(t *testing.T) {
 		}
 	}
 	delivery := func(n int) *waitingJob {
-		data, err := events.Marshal(all[n])
+		data, err := codec.Marshal(all[n])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
@@ -220,7 +221,7 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	if m, ok := m.(*aheadMsg); ok {
 		d.ahead = m.read
 	}
-	return d, events.Unmarshal(m.Data(), &d.job)
+	return d, codec.Unmarshal(m.Data(), &d.job)
 }
 
 // maxWait returns the time that the job can still wait for its models: 0 if the caller of a compaction
@@ -427,7 +428,7 @@ func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, eras
 	if err != nil {
 		return err
 	}
-	data, err := events.Marshal(s)
+	data, err := codec.Marshal(s)
 	if err != nil {
 		return err
 	}

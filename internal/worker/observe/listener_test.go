@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/observe"
 )
 
@@ -72,7 +73,7 @@ func TestLogListener(t *testing.T) {
 	l.Snapshotted(observe.Snapshotted{Partition: 3, Cursor: 17, Bytes: 4096})
 	l.Compacted(observe.Compacted{Partition: 3, Address: at, Body: &events.Compacted{
 		Generation: 2, Compacted: true, Reason: events.ReasonThreshold, TokensBefore: 100, TokensAfter: 60,
-		StagesUsed: []events.Stage{events.StagePrune}, Messages: []events.Raw{events.Raw(`"` + canary + `"`)},
+		StagesUsed: []events.Stage{events.StagePrune}, Messages: []codec.Raw{codec.Raw(`"` + canary + `"`)},
 	}})
 	l.Compacted(observe.Compacted{Partition: 3, Address: at, Body: &events.Compacted{Code: events.CodeNothingToDo}})
 	l.Rejected(observe.Rejected{Partition: 3, Address: at, Body: &events.Rejected{

@@ -19,6 +19,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 )
 
@@ -75,7 +76,7 @@ func TestReadAhead(t *testing.T) {
 		for s := range sessions {
 			raw := fmt.Sprintf(`{"role":"user","content":"turn %d of %d: %s"}`, r+1, s, strings.Repeat("x", textBytes))
 			seq := env.Turn(fmt.Sprint("s", s), `{"v":1,"messages":[`+raw+`]}`)
-			m, err := events.OpenAI.Read(events.Raw(raw))
+			m, err := events.OpenAI.Read(codec.Raw(raw))
 			if err != nil {
 				t.Fatal(err)
 			}

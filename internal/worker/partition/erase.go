@@ -15,6 +15,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
@@ -276,7 +277,7 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 		defer busy.Unlock()
 		var done events.Erased
 		_, a, err := events.ParsePublished(m.Subject)
-		if err != nil || events.Unmarshal(m.Data, &done) != nil {
+		if err != nil || codec.Unmarshal(m.Data, &done) != nil {
 			return
 		}
 		set.Payloads.Erase(a)

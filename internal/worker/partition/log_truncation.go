@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/partitions"
 )
 
@@ -158,7 +159,7 @@ func (s scope) filler() (events.Address, []byte, error) {
 	for i := 0; s.set.Of(a) != s.ID; i++ {
 		a.Session = fmt.Sprintf("compactd-log-filler-%d", i)
 	}
-	data, err := events.Marshal(events.Branch{Header: events.Header{V: events.Version}, Branch: "none"})
+	data, err := codec.Marshal(events.Branch{Header: events.Header{V: events.Version}, Branch: "none"})
 	return a, data, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
@@ -231,7 +232,7 @@ func (s scope) publish(ctx context.Context, step string, k events.Kind, a events
 	if err != nil {
 		return err
 	}
-	data, err := events.Marshal(body)
+	data, err := codec.Marshal(body)
 	if err != nil {
 		return err
 	}

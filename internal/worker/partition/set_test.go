@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // The start of a worker and each change of its config store texts again that would expire long before the events
@@ -70,7 +71,7 @@ func TestConfigWithoutEvents(t *testing.T) {
 	if former == 0 || idle > 0 {
 		t.Fatalf("under the first config the trigger is at %d tokens, %d sessions are idle", former, idle)
 	}
-	p, err := policy.Default().Set(events.Raw(`{"threshold":0.4,"target":0.2,"info":0.3,"prune":{"micro":{"enabled":true,"idle_minutes":30}}}`))
+	p, err := policy.Default().Set(codec.Raw(`{"threshold":0.4,"target":0.2,"info":0.3,"prune":{"micro":{"enabled":true,"idle_minutes":30}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/partitions"
 	"compactd/internal/stored"
 	"compactd/internal/worker/decide"
@@ -266,7 +267,7 @@ func (s *simulation) original(d *decide.Decider, a events.Address, b *book) erro
 	if err != nil {
 		return err
 	}
-	var want []events.Raw
+	var want []codec.Raw
 	for _, t := range b.turns {
 		want = append(want, t.Messages...)
 	}
@@ -276,7 +277,7 @@ func (s *simulation) original(d *decide.Decider, a events.Address, b *book) erro
 	if len(want) == 0 {
 		return nil
 	}
-	if got := s.render(l.ViewAt(0)); !slices.EqualFunc(got, want, func(x, y events.Raw) bool { return bytes.Equal(x, y) }) {
+	if got := s.render(l.ViewAt(0)); !slices.EqualFunc(got, want, func(x, y codec.Raw) bool { return bytes.Equal(x, y) }) {
 		return fmt.Errorf("%s: the originals are\n%s\nnot\n%s", a, got, want)
 	}
 	return nil
@@ -293,7 +294,7 @@ type page struct {
 	ID       string         `json:"id"`
 	Turn     int64          `json:"turn"`
 	From     int64          `json:"replaces_from"`
-	Messages []events.Raw   `json:"messages"`
+	Messages []codec.Raw    `json:"messages"`
 	Expect   *events.Expect `json:"expect"`
 	data     []byte
 }
@@ -306,7 +307,7 @@ func (b *book) enter(e decide.Event) {
 	if e.Kind != events.KindTurn || bytes.Contains(e.Data, malformed) {
 		return
 	}
-	if err := events.Unmarshal(e.Data, &p); err != nil {
+	if err := codec.Unmarshal(e.Data, &p); err != nil {
 		panic(err) // not what the agents of the simulation publish
 	}
 	next := int64(len(b.turns)) + 1
@@ -356,8 +357,8 @@ func (b *book) base() events.Expect {
 }
 
 // messages are those of all turns.
-func (b *book) messages() []events.Raw {
-	var out []events.Raw
+func (b *book) messages() []codec.Raw {
+	var out []codec.Raw
 	for _, t := range b.turns {
 		out = append(out, t.Messages...)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/partitions"
 )
 
@@ -35,16 +36,16 @@ type caller struct {
 	remembers bool
 	onDiverge events.Divergence
 	branch    string
-	groups    [][]events.Raw // its history, so that no call is parted from its result
-	made      int            // messages so far
+	groups    [][]codec.Raw // its history, so that no call is parted from its result
+	made      int           // messages so far
 	prefix    *events.SyncPrefix
 	view      string
-	busy      bool           // it awaits an answer
-	bases     [][]events.Raw // what the first group may stand for in the session, where it is a view that was answered
-	former    [][]events.Raw // what the history was before it was last changed
-	volatile  string         // where a message is another one in each call: "", middle or tail
+	busy      bool          // it awaits an answer
+	bases     [][]codec.Raw // what the first group may stand for in the session, where it is a view that was answered
+	former    [][]codec.Raw // what the history was before it was last changed
+	volatile  string        // where a message is another one in each call: "", middle or tail
 	syncs     int
-	sent      []events.Raw // the history as it was then
+	sent      []codec.Raw // the history as it was then
 }
 
 // answered is what a sync was answered.
@@ -52,10 +53,10 @@ type answered struct {
 	caller  *caller
 	address events.Address
 	out     *events.SyncResponse
-	applied []events.Raw // what the parts give
-	tail    []events.Raw // of the history, that the session did not have
-	last    []events.Raw // the same, where the answer does not count it: the history begins with a view
-	refused bool         // it may be late with what follows a refused call alone: without a tail
+	applied []codec.Raw // what the parts give
+	tail    []codec.Raw // of the history, that the session did not have
+	last    []codec.Raw // the same, where the answer does not count it: the history begins with a view
+	refused bool        // it may be late with what follows a refused call alone: without a tail
 	held    bool
 }
 
@@ -89,12 +90,12 @@ func newSyncSimulation(seed uint64, f flaw) *simulation {
 }
 
 // flat is the history of the caller.
-func (c *caller) flat() []events.Raw { return slices.Concat(c.groups...) }
+func (c *caller) flat() []codec.Raw { return slices.Concat(c.groups...) }
 
 // now is the history with the message that is another one in each call.
-func (c *caller) now() []events.Raw {
+func (c *caller) now() []codec.Raw {
 	flat := c.flat()
-	m := events.Raw(fmt.Sprintf(`{"role":"user","content":"it is call %d of %s:"}`, c.syncs, c.name))
+	m := codec.Raw(fmt.Sprintf(`{"role":"user","content":"it is call %d of %s:"}`, c.syncs, c.name))
 	switch c.syncs++; {
 	case c.volatile == "middle" && c.bases == nil:
 		flat = slices.Insert(flat, min(1, len(flat)), m)
@@ -106,9 +107,9 @@ func (c *caller) now() []events.Raw {
 
 // lineages are what the session may have for the history: it without views of compactd, and where the log has lost what a
 // view was made of, the view that was recorded in place of that.
-func (c *caller) lineages() (out [][]events.Raw) {
+func (c *caller) lineages() (out [][]codec.Raw) {
 	if c.bases == nil {
-		return [][]events.Raw{c.flat()}
+		return [][]codec.Raw{c.flat()}
 	}
 	for _, b := range c.bases {
 		out = append(out, slices.Concat(b, slices.Concat(c.groups[1:]...)))
@@ -214,8 +215,8 @@ func (c *caller) add(groups int) {
 		if len(c.groups) == 0 { // calls of two callers may be the same content; a history begins with a prompt
 			m = fmt.Sprintf(`{"role":"user","content":%q}`, c.a.text(id))
 		}
-		var list []events.Raw
-		if err := events.Unmarshal([]byte("["+m+"]"), &list); err != nil {
+		var list []codec.Raw
+		if err := codec.Unmarshal([]byte("["+m+"]"), &list); err != nil {
 			panic(err)
 		}
 		c.groups = append(c.groups, list)
@@ -235,10 +236,10 @@ func (c *caller) picture(id string) string {
 }
 
 // seen is a message with placeholders for its media: a caller has what the log has not.
-func seen(m events.Raw) events.Raw { return events.OpenAI.Sendable(events.OpenAI.Record(m, 1)) }
+func seen(m codec.Raw) codec.Raw { return events.OpenAI.Sendable(events.OpenAI.Record(m, 1)) }
 
 // register notes each beginning of a history as one that a session may have.
-func (s *simulation) register(session string, history []events.Raw) {
+func (s *simulation) register(session string, history []codec.Raw) {
 	known := s.lineages[session]
 	if known == nil {
 		known = map[[sha256.Size]byte]bool{}
@@ -252,7 +253,7 @@ func (s *simulation) register(session string, history []events.Raw) {
 }
 
 // isLineage reports whether a caller of a session had a history that begins so.
-func (s *simulation) isLineage(session string, history []events.Raw) bool {
+func (s *simulation) isLineage(session string, history []codec.Raw) bool {
 	sum := [sha256.Size]byte{}
 	for _, m := range history {
 		sum = sha256.Sum256(append(sum[:], seen(m)...))

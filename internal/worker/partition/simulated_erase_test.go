@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/erase"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/decide"
 )
 
@@ -44,7 +45,7 @@ func (s simulatedStores) pending(context.Context) (out []erase.Erasure, _ error)
 			continue
 		}
 		e := erase.Erasure{Address: c.address}
-		if err := events.Unmarshal(c.data, &e.Forgotten); err != nil { // both kinds have the sequence
+		if err := codec.Unmarshal(c.data, &e.Forgotten); err != nil { // both kinds have the sequence
 			return nil, err
 		}
 		out = slices.DeleteFunc(out, func(x erase.Erasure) bool {

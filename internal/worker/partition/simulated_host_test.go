@@ -14,6 +14,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
 	"compactd/internal/worker/syncs"
@@ -27,7 +28,7 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 		o.syncer = syncs.New(h, syncs.Config{Compaction: o.set.Compaction, Texts: h.texts, MaxBytes: func() int { return o.s.eventBytes }})
 		o.busy = map[events.Address]bool{}
 	}
-	data, err := events.Marshal(in)
+	data, err := codec.Marshal(in)
 	if err == nil {
 		in, err = events.Decode[events.SyncRequest](data)
 	}
@@ -116,7 +117,7 @@ func (f simulatedFamily) publish(_ context.Context, k events.Kind, a events.Addr
 	if k == events.KindBranch && f.o.s.flaw == branchUnnamed {
 		return nil
 	}
-	data, err := events.Marshal(body)
+	data, err := codec.Marshal(body)
 	if err == nil {
 		f.o.s.publish(k, a, id, data)
 	}
@@ -310,14 +311,14 @@ func (h *simulatedHost) outcome(ctx context.Context, in *events.OutcomeRequest) 
 		switch c.kind {
 		case events.KindRejected:
 			var r events.Rejected
-			if err := events.Unmarshal(c.data, &r); err != nil {
+			if err := codec.Unmarshal(c.data, &r); err != nil {
 				return nil, err
 			}
 			out.Accepted, out.Code, out.Message, out.Hint = !events.Codes[r.Code].Rejects, r.Code, r.Message, r.Hint
 			return out, nil
 		case events.KindCompacted:
 			var b events.Compacted
-			if err := events.Unmarshal(c.data, &b); err != nil {
+			if err := codec.Unmarshal(c.data, &b); err != nil {
 				return nil, err
 			}
 			entry := b.Entry(0)

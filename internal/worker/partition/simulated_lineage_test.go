@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/decide"
 )
 
@@ -53,7 +54,7 @@ func (s *simulation) unheld() error {
 
 // former is what a session was before an event.
 type former struct {
-	messages  []events.Raw
+	messages  []codec.Raw
 	chain     []events.Link
 	retracted []compaction.Retracted
 }
@@ -69,7 +70,7 @@ func formerOf(d *decide.Decider, e decide.Event, b *book) (x former, err error) 
 // wantLineage checks that a session has a history that one caller had, and that it became another
 // one by request alone: its first message stays, and what it remembers as retracted takes its
 // place back from no call.
-func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) error {
+func (s *simulation) wantLineage(e decide.Event, was former, now []codec.Raw) error {
 	root := rootOf(e.Address.Session)
 	switch {
 	case s.lineages[root] == nil: // its agent publishes turns
@@ -93,7 +94,7 @@ func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) e
 				from = int(was.chain[i].End)
 			}
 		}
-		begins := func(list []events.Raw) bool {
+		begins := func(list []codec.Raw) bool {
 			return from >= 0 && len(list) >= from+n && events.OpenAI.DigestOf(list[from:from+n]) == r.First
 		}
 		if begins(now) && !begins(was.messages) && len(was.messages) >= from+n {

@@ -15,6 +15,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
@@ -579,15 +581,15 @@ func (s *simulation) body(o compaction.Outcome) []byte {
 		full.Messages = s.render(o.View)
 		o.Body = full
 	}
-	data, err := events.Marshal(o.Body)
+	data, err := codec.Marshal(o.Body)
 	if err != nil {
 		s.violated("write outcome: %w", err)
 	}
 	return data
 }
 
-func (s *simulation) render(v *render.View) []events.Raw {
-	raw, _, err := render.Render(v, func(seq measure.Seq) ([]events.Message, error) {
+func (s *simulation) render(v *render.View) []codec.Raw {
+	raw, _, err := render.Render(v, func(seq measure.Seq) ([]dialect.Message, error) {
 		e, ok := s.texts[seq]
 		if !ok {
 			return nil, fmt.Errorf("no text at %d", seq)
@@ -613,12 +615,12 @@ type simulatedDisk struct {
 
 // withoutLineages is the header of a ledger without them.
 func withoutLineages(data []byte) []byte {
-	var h map[string]events.Raw
-	if err := events.Unmarshal(data, &h); err != nil {
+	var h map[string]codec.Raw
+	if err := codec.Unmarshal(data, &h); err != nil {
 		panic(err)
 	}
 	delete(h, "lineages")
-	data, err := events.Marshal(h)
+	data, err := codec.Marshal(h)
 	if err != nil {
 		panic(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/worker/decide"
 )
@@ -115,7 +116,7 @@ func (c *caller) failed(err error) {
 }
 
 // receive applies an answer.
-func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat []events.Raw) {
+func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat []codec.Raw) {
 	s := c.a.s
 	if err := wantCovered(out.Parts, len(flat)); err != nil {
 		s.violated("%s: %w", c.name, err)
@@ -208,7 +209,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 		if c.bases = c.lineages(); s.counts.EventsLost > 0 {
 			c.bases = append(c.bases, flat)
 		}
-		c.groups, c.prefix = [][]events.Raw{applied}, nil
+		c.groups, c.prefix = [][]codec.Raw{applied}, nil
 	}
 }
 
@@ -250,7 +251,7 @@ func wantCovered(parts []events.SyncPart, n int) error {
 }
 
 // ownOnly checks that a caller is sent nothing of another one whose messages it does not have.
-func (c *caller) ownOnly(flat, applied []events.Raw) {
+func (c *caller) ownOnly(flat, applied []codec.Raw) {
 	s := c.a.s
 	have, given := bytes.Join(asBytes(append(slices.Concat(c.lineages()...), flat...)), nil), bytes.Join(asBytes(applied), nil)
 	for _, a := range s.agents {
@@ -263,11 +264,11 @@ func (c *caller) ownOnly(flat, applied []events.Raw) {
 	}
 }
 
-func sameMessages(a, b []events.Raw) bool {
-	return slices.EqualFunc(a, b, func(x, y events.Raw) bool { return bytes.Equal(seen(x), seen(y)) })
+func sameMessages(a, b []codec.Raw) bool {
+	return slices.EqualFunc(a, b, func(x, y codec.Raw) bool { return bytes.Equal(seen(x), seen(y)) })
 }
 
-func asBytes(list []events.Raw) [][]byte {
+func asBytes(list []codec.Raw) [][]byte {
 	out := make([][]byte, len(list))
 	for i := range list {
 		out[i] = list[i]
@@ -277,7 +278,7 @@ func asBytes(list []events.Raw) [][]byte {
 
 // compare requests the same again while nothing else happens: of the worker that remembers earlier answers, of one
 // that remembers nothing, and with the prefix. All must be the same.
-func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) {
+func (c *caller) compare(o *owner, out *events.SyncResponse, flat []codec.Raw) {
 	s := c.a.s
 	s.alone = true
 	defer func() { s.alone = false }()
@@ -297,7 +298,7 @@ func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) 
 		return // it moved since
 	}
 	rest := whole
-	rest.Prefix, rest.Messages = &events.SyncPrefix{Count: out.Count, Hash: out.Hash}, []events.Raw{}
+	rest.Prefix, rest.Messages = &events.SyncPrefix{Count: out.Count, Hash: out.Hash}, []codec.Raw{}
 	second, err := o.answerSync(c, &rest)
 	if err != nil {
 		return

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
 )
@@ -353,7 +354,7 @@ func (s *simulation) violated(format string, args ...any) {
 // estimator.
 var simulatedConfigs = sync.OnceValue(func() []*compaction.Config {
 	policy := func(set string) *compaction.Config {
-		p, err := policy.Default().Set(events.Raw(set))
+		p, err := policy.Default().Set(codec.Raw(set))
 		if err != nil {
 			panic(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -131,12 +132,12 @@ func (t *Renderer) keep(a events.Address, m stream.LogMessage) (entry, error) {
 }
 
 // Render writes a view of the session a, and validates it: see [InvalidError].
-func (t *Renderer) Render(ctx context.Context, a events.Address, v *render.View) ([]events.Raw, error) {
+func (t *Renderer) Render(ctx context.Context, a events.Address, v *render.View) ([]codec.Raw, error) {
 	messages, _, err := t.render(ctx, nil, a, v, limit.Of(ctx).Yield)
 	return messages, err
 }
 
-func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v *render.View, yield func(context.Context) error) (history []events.Raw, changes []events.Edit, err error) {
+func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v *render.View, yield func(context.Context) error) (history []codec.Raw, changes []events.Edit, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
@@ -146,7 +147,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 	if err != nil {
 		return nil, nil, fmt.Errorf("render: %w", err)
 	}
-	messages := make(map[measure.Seq][]events.Message, len(have))
+	messages := make(map[measure.Seq][]dialect.Message, len(have))
 	for seq, e := range have {
 		if err := yield(ctx); err != nil {
 			return nil, nil, err
@@ -155,7 +156,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 			return nil, nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	history, changes, err = render.Render(v, func(seq measure.Seq) ([]events.Message, error) { return messages[seq], yield(ctx) })
+	history, changes, err = render.Render(v, func(seq measure.Seq) ([]dialect.Message, error) { return messages[seq], yield(ctx) })
 	if err == nil {
 		sendable(v.Format, history)
 		err = check(v, history, messages)
@@ -167,7 +168,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 }
 
 // Turn returns the raw messages of a turn of a session.
-func (t *Renderer) Turn(ctx context.Context, a events.Address, seq measure.Seq) ([]events.Message, error) {
+func (t *Renderer) Turn(ctx context.Context, a events.Address, seq measure.Seq) ([]dialect.Message, error) {
 	have, err := t.get(ctx, nil, a, []measure.Seq{seq})
 	if err != nil {
 		return nil, fmt.Errorf("read turn: %w", err)
@@ -176,7 +177,7 @@ func (t *Renderer) Turn(ctx context.Context, a events.Address, seq measure.Seq) 
 }
 
 // sendable replaces media of which only the hash was kept by placeholders.
-func sendable(f events.Format, history []events.Raw) {
+func sendable(f events.Format, history []codec.Raw) {
 	for i := range history {
 		history[i] = f.Sendable(history[i])
 	}
@@ -186,13 +187,13 @@ func sendable(f events.Format, history []events.Raw) {
 // media: see [events.Format.Sendable]. own returns the caller's messages of a turn, or nil if the
 // log must be read. A message of own without Raw must be shown unchanged; the history is then not
 // validated.
-func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *render.View, own func(measure.Seq) []events.Message) (_ []render.Sourced, err error) {
+func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *render.View, own func(measure.Seq) []dialect.Message) (_ []render.Sourced, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
 		}
 	}()
-	messages := map[measure.Seq][]events.Message{}
+	messages := map[measure.Seq][]dialect.Message{}
 	var missing []measure.Seq
 	for _, seq := range v.Seqs() {
 		if messages[seq] = own(seq); messages[seq] == nil {
@@ -208,12 +209,12 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *render.View
 			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	out, err := render.WithSources(v, func(seq measure.Seq) ([]events.Message, error) { return messages[seq], nil })
+	out, err := render.WithSources(v, func(seq measure.Seq) ([]dialect.Message, error) { return messages[seq], nil })
 	if err != nil {
 		return nil, err
 	}
 	changed, partly := false, false
-	history := make([]events.Raw, len(out))
+	history := make([]codec.Raw, len(out))
 	for i := range out {
 		history[i] = out[i].Raw
 		changed = changed || !out[i].Untouched
@@ -227,7 +228,7 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *render.View
 }
 
 // Texts returns the messages of a turn or a summary in the log. The messages of a turn are raw.
-func Texts(k events.Kind, data []byte) ([]events.Message, error) {
+func Texts(k events.Kind, data []byte) ([]dialect.Message, error) {
 	if k == events.KindSummary {
 		s, err := events.DecodeSummary(data)
 		if err != nil {
@@ -239,7 +240,7 @@ func Texts(k events.Kind, data []byte) ([]events.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]events.Message, len(in.Messages))
+	out := make([]dialect.Message, len(in.Messages))
 	for i := range out {
 		out[i].Raw = in.Messages[i]
 	}
@@ -247,7 +248,7 @@ func Texts(k events.Kind, data []byte) ([]events.Message, error) {
 }
 
 // ReadMessages returns the messages of a turn.
-func ReadMessages(f events.Format, data []byte) ([]events.Message, error) {
+func ReadMessages(f events.Format, data []byte) ([]dialect.Message, error) {
 	in, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, err
@@ -264,7 +265,7 @@ const headerBytes = 8 << 10
 func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
-		data, err = events.Marshal(o.Body)
+		data, err = codec.Marshal(o.Body)
 		return data, "", err
 	}
 	if TooLong(o.View) {
@@ -287,7 +288,7 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 	omitted = observe.OmittedText
 	if full.Messages = messages; cause == nil {
 		if omitted = observe.OmittedSize; codec.Size(messages)+len(messages)+2 <= min(events.MaxOutputBytes, limit) {
-			if data, err = events.Marshal(full); err != nil || len(data)+headerBytes <= limit {
+			if data, err = codec.Marshal(full); err != nil || len(data)+headerBytes <= limit {
 				return data, "", err
 			}
 		}
@@ -320,7 +321,7 @@ func WithoutMessages(c *events.Compacted, notes ...events.Note) ([]byte, error) 
 		out.Notes = slices.Concat(c.Notes, notes)
 		out.Edits = slices.DeleteFunc(slices.Clone(c.Edits), func(e events.Edit) bool { return e.Op.Repairs() })
 	}
-	return events.Marshal(out)
+	return codec.Marshal(out)
 }
 
 // summary reads the summary that a compaction used, or returns nil.
@@ -343,7 +344,7 @@ func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, 
 
 // Prompt reads the system prompt and the tools from the turns that set them. A sequence of 0
 // means that none set them.
-func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools measure.Seq) (s, d events.Raw, err error) {
+func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools measure.Seq) (s, d codec.Raw, err error) {
 	var seqs []uint64
 	if system != 0 {
 		seqs = append(seqs, uint64(system))

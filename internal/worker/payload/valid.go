@@ -6,7 +6,8 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 )
 
@@ -22,7 +23,7 @@ func (e *InvalidError) Error() string {
 // check returns an [*InvalidError] for a history that is not valid for its provider, unless the agent's own
 // messages cause each violation. A message that alone is invalid is kept unchanged. A history with a
 // message of a bad shape is not checked further.
-func check(v *render.View, history []events.Raw, texts map[measure.Seq][]events.Message) error {
+func check(v *render.View, history []codec.Raw, texts map[measure.Seq][]dialect.Message) error {
 	if len(history) == 0 {
 		return nil // such as a session whose first turn is parked, which has no format yet
 	}
@@ -43,14 +44,14 @@ func check(v *render.View, history []events.Raw, texts map[measure.Seq][]events.
 var ofOne = []string{"bad_shape", "empty_text", "empty_content", "document_text", "reasoning_absent", "final_thinking"}
 
 // ownBreaches returns the rules that single messages of the agent break.
-func ownBreaches(call validate.Call, texts map[measure.Seq][]events.Message) map[string]bool {
+func ownBreaches(call validate.Call, texts map[measure.Seq][]dialect.Message) map[string]bool {
 	own := map[string]bool{}
 	for _, turn := range texts {
 		for _, m := range turn {
 			if m.Raw == nil {
 				continue
 			}
-			call.Messages = []events.Raw{m.Raw}
+			call.Messages = []codec.Raw{m.Raw}
 			for _, v := range validate.Check(call) {
 				if slices.Contains(ofOne, v.Rule) {
 					own[v.Rule] = true

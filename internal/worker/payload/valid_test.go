@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/observe"
 )
@@ -47,7 +48,7 @@ func TestInvalidHistory(t *testing.T) {
 			}
 			out, omitted, err := r.Outcome(t.Context(), nil, a, compaction.Outcome{Kind: events.KindCompacted, Body: &events.Compacted{Compacted: true}, View: view}, 1<<20)
 			var got events.Compacted
-			if err := events.Unmarshal(out, &got); err != nil {
+			if err := codec.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)
 			}
 			bad, ok := errors.AsType[*InvalidError](err)

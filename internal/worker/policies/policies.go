@@ -18,6 +18,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Lay lays policies over the worker's config, by tenant. The map has the reasons for ignored policies.
@@ -204,10 +205,10 @@ func (p *Policies) decidedUnder(ctx context.Context, in *events.PoliciesRequest)
 	}
 	err = commit.GetConfig(ctx, p.config.JS, in.Hash, func(text []byte) error {
 		var t struct {
-			Policy  events.Raw            `json:"policy"`
-			Tenants map[string]events.Raw `json:"tenants"`
+			Policy  codec.Raw            `json:"policy"`
+			Tenants map[string]codec.Raw `json:"tenants"`
 		}
-		if err := events.Unmarshal(text, &t); err != nil {
+		if err := codec.Unmarshal(text, &t); err != nil {
 			return err
 		}
 		policy = string(t.Policy)

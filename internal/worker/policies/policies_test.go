@@ -16,6 +16,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/redecide"
@@ -54,7 +55,7 @@ func setPolicy(env *workertest.Env, text string, workers ...*workertest.Running)
 	if want, err = want.WithRetention(int64(env.Streams.MaxAge / time.Second)); err != nil {
 		env.T.Fatal(err)
 	}
-	in, err := events.Marshal(events.PolicyRequest{V: events.Version, Tenant: "acme", Policy: text})
+	in, err := codec.Marshal(events.PolicyRequest{V: events.Version, Tenant: "acme", Policy: text})
 	if err != nil {
 		env.T.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestPolicyChanges(t *testing.T) {
 	configs := map[string]bool{}
 	for _, o := range slices.Concat(slices.Collect(maps.Values(env.OutcomesBySession()))...) {
 		var b events.BudgetChanged
-		if events.Unmarshal([]byte(o.Data), &b) == nil && b.Config != "" && strings.Contains(o.Subject, ".acme.") {
+		if codec.Unmarshal([]byte(o.Data), &b) == nil && b.Config != "" && strings.Contains(o.Subject, ".acme.") {
 			configs[b.Config] = true
 		}
 	}
@@ -139,7 +140,7 @@ func TestWrongPolicy(t *testing.T) {
 	w := env.Start("a", observe.Listener{})
 	<-w.Worker.Ready()
 	for _, text := range []string{`{"target":0.9}`, `{"targett":0.5}`, `[]`, `{`, strings.Repeat("#", events.MaxPolicyBytes+1)} {
-		in, err := events.Marshal(events.PolicyRequest{Tenant: "acme", Policy: text})
+		in, err := codec.Marshal(events.PolicyRequest{Tenant: "acme", Policy: text})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
 	"compactd/internal/worker/payload"
@@ -24,7 +25,7 @@ func (r *replayer) compare(ctx context.Context, id int, e decide.Event, s *sessi
 		case i >= len(outs):
 			r.differ(s, e.OutcomeAddress(), e.Seq, recorded[i].Kind, "", string(recorded[i].Data), "")
 		case i >= len(recorded):
-			data, err := events.Marshal(outs[i].Body)
+			data, err := codec.Marshal(outs[i].Body)
 			if err != nil {
 				return err
 			}
@@ -89,7 +90,7 @@ func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 		Omitted bool          `json:"messages_omitted"`
 		Notes   []events.Note `json:"notes"`
 	}
-	if events.Unmarshal(recorded, &was) != nil || !was.Omitted {
+	if codec.Unmarshal(recorded, &was) != nil || !was.Omitted {
 		return nil, nil //nolint:nilerr // the comparison reports an unreadable outcome as different
 	}
 	i := slices.IndexFunc(was.Notes, func(n events.Note) bool {
@@ -104,19 +105,19 @@ func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 // withoutText returns a recorded compaction in the form without messages.
 func withoutText(data []byte) ([]byte, error) {
 	var c events.Compacted
-	if err := events.Unmarshal(data, &c); err != nil {
+	if err := codec.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
 	c.Messages, c.Summary, c.MessagesOmitted = nil, nil, true
 	c.Edits = slices.DeleteFunc(c.Edits, func(e events.Edit) bool { return e.Op.Writes() })
-	return events.Marshal(c)
+	return codec.Marshal(c)
 }
 
 // firstDifference returns the first field in which two JSON texts differ, in the order of
 // names, and its two values.
 func firstDifference(path string, a, b []byte) (string, string, string) {
-	var x, y map[string]events.Raw
-	if events.Unmarshal(a, &x) == nil && events.Unmarshal(b, &y) == nil {
+	var x, y map[string]codec.Raw
+	if codec.Unmarshal(a, &x) == nil && codec.Unmarshal(b, &y) == nil {
 		names := map[string]bool{}
 		for name := range x {
 			names[name] = true
@@ -131,8 +132,8 @@ func firstDifference(path string, a, b []byte) (string, string, string) {
 		}
 		return path, "another order or white space", "" // the same fields
 	}
-	var s, t []events.Raw
-	if events.Unmarshal(a, &s) == nil && events.Unmarshal(b, &t) == nil {
+	var s, t []codec.Raw
+	if codec.Unmarshal(a, &s) == nil && codec.Unmarshal(b, &t) == nil {
 		for i := range min(len(s), len(t)) {
 			if !bytes.Equal(s[i], t[i]) {
 				return firstDifference(fmt.Sprintf("%s[%d]", path, i), s[i], t[i])

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -303,7 +304,7 @@ func eraseFromStreams(env *workertest.Env, session string, before uint64) {
 				var body struct {
 					CausedBy events.Cause `json:"caused_by"`
 				}
-				if err := events.Unmarshal(m.Data(), &body); err != nil {
+				if err := codec.Unmarshal(m.Data(), &body); err != nil {
 					return err
 				}
 				if body.CausedBy.Seq >= before {

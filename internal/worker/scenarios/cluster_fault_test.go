@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
 )
@@ -125,7 +126,7 @@ func (sub *subscriber) partitionsAfter(seq uint64) int {
 		}
 		_, at, err := events.ParsePublished(sub.received[i].Subject)
 		if err == nil {
-			err = events.Unmarshal(sub.received[i].Data, &body)
+			err = codec.Unmarshal(sub.received[i].Data, &body)
 		}
 		if err == nil && body.Cause.Seq > seq {
 			found[events.PartitionOf(at, fleetPartitions)] = true

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -71,7 +72,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 			var body struct {
 				Config string `json:"config"`
 			}
-			if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
+			if err := codec.Unmarshal([]byte(o.Data), &body); err != nil {
 				t.Fatal(err)
 			}
 			if body.Config != want {
@@ -202,7 +203,7 @@ func wantUpToMarkers(env *workertest.Env) {
 			var body struct {
 				Cause events.Cause `json:"caused_by"`
 			}
-			if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
+			if err := codec.Unmarshal([]byte(o.Data), &body); err != nil {
 				env.T.Fatal(err)
 			}
 			if body.Cause.Seq <= m.Cursor {

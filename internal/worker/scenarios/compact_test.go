@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -54,7 +55,7 @@ func TestCompacts(t *testing.T) {
 				t.Error("an agent received another payload than the stored one")
 			}
 			var c events.Compacted
-			if err := events.Unmarshal(m.Data, &c); err != nil {
+			if err := codec.Unmarshal(m.Data, &c); err != nil {
 				t.Fatal(err)
 			}
 			if v := validate.Messages(c.Format, c.Messages); len(v) > 0 {

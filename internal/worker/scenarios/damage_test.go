@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -218,7 +219,7 @@ func wantRedecidedBeside(env *workertest.Env, lost map[workertest.Place][]worker
 			var body struct {
 				Cause events.Cause `json:"caused_by"`
 			}
-			if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
+			if err := codec.Unmarshal([]byte(o.Data), &body); err != nil {
 				env.T.Fatal(err)
 			}
 			if body.Cause.Seq > end {

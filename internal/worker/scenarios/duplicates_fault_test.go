@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -41,7 +42,7 @@ func TestFaultDuplicates(t *testing.T) {
 	o := originals{Env: env}
 	missing, twice := 0, 0
 	for s := range sessions {
-		var want []events.Raw
+		var want []codec.Raw
 		for n := 1; n <= turns; n++ {
 			turn, err := events.DecodeTurn(agentTurn(s, n))
 			if err != nil {

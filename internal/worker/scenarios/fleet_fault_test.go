@@ -22,7 +22,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
@@ -284,7 +284,7 @@ func (f *workerFleet) checkEpochs() {
 		if text == "" {
 			return nil
 		}
-		if err := events.Unmarshal([]byte(text), &marker); err != nil {
+		if err := codec.Unmarshal([]byte(text), &marker); err != nil {
 			return err
 		}
 		partition := strings.Split(m.Subject(), ".")[1]

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/failpoint"
 )
@@ -85,7 +86,7 @@ func confirmation(t *testing.T, url string) (e events.Erased) {
 	}
 	m, err := c.Next(jetstream.FetchMaxWait(workertest.WaitLimit))
 	if err == nil {
-		err = events.Unmarshal(m.Data(), &e)
+		err = codec.Unmarshal(m.Data(), &e)
 	}
 	if err != nil {
 		t.Fatal(err)

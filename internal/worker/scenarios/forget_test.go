@@ -24,6 +24,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
@@ -91,12 +92,12 @@ func eraseSession(env *workertest.Env, session string) (f events.Forgotten, e ev
 	}
 	seq := env.Publish(events.KindForget, session, []byte(`{"v":1,"id":"erase-1"}`))
 	for f.Seq < seq {
-		if err := events.Unmarshal(workertest.Next(env.T, answers, "answer").Data, &f); err != nil {
+		if err := codec.Unmarshal(workertest.Next(env.T, answers, "answer").Data, &f); err != nil {
 			env.T.Fatal(err)
 		}
 	}
 	for e.Seq < seq {
-		if err := events.Unmarshal(workertest.Next(env.T, confirmations, "confirmation").Data, &e); err != nil {
+		if err := codec.Unmarshal(workertest.Next(env.T, confirmations, "confirmation").Data, &e); err != nil {
 			env.T.Fatal(err)
 		}
 	}

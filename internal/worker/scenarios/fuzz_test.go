@@ -18,6 +18,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/plant"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
@@ -182,7 +183,7 @@ func (s *fuzzTarget) rejected() (n, twice int) {
 	seen := map[uint64]bool{}
 	err := stream.ReadStream(context.Background(), s.js, topology.OutcomesStream, "out.*.rejected.*.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var r events.Rejected
-		if err := events.Unmarshal(m.Data(), &r); err != nil {
+		if err := codec.Unmarshal(m.Data(), &r); err != nil {
 			return fmt.Errorf("%q: %w", m.Data(), err)
 		}
 		if seen[r.Seq] {

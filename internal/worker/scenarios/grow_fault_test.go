@@ -23,6 +23,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/partitions"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
@@ -198,8 +199,8 @@ type syncers struct {
 	limit  *rate.Limiter
 	wg     sync.WaitGroup
 
-	mu        sync.Mutex              // guards the fields below
-	histories map[string][]events.Raw // by session, as far as they were answered
+	mu        sync.Mutex             // guards the fields below
+	histories map[string][]codec.Raw // by session, as far as they were answered
 	answered  int
 	longest   time.Duration // since it was read
 }
@@ -212,7 +213,7 @@ func newSyncers(t *testing.T, url string, agents int, perSecond rate.Limit) *syn
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	s := &syncers{t: t, cancel: cancel, limit: rate.NewLimiter(perSecond, 10), histories: map[string][]events.Raw{}}
+	s := &syncers{t: t, cancel: cancel, limit: rate.NewLimiter(perSecond, 10), histories: map[string][]codec.Raw{}}
 	s.nc, _ = workertest.Dial(t, url)
 	for i := range agents {
 		s.wg.Go(func() {
@@ -227,11 +228,11 @@ func newSyncers(t *testing.T, url string, agents int, perSecond rate.Limit) *syn
 // session syncs a history that grows with each call. A call is repeated until a worker has answered it, and decided it:
 // the turn of one that is late may be refused, where another worker has taken over.
 func (s *syncers) session(ctx context.Context, name string) {
-	var history []events.Raw
+	var history []codec.Raw
 	for n := 0; n < syncCalls && s.limit.Wait(ctx) == nil; n++ {
-		history = append(history, events.Raw(fmt.Sprintf(`{"role":"user","content":"question %d of %s"}`, n, name)),
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":"answer %d"}`, n)))
-		messages, err := events.Marshal(history)
+		history = append(history, codec.Raw(fmt.Sprintf(`{"role":"user","content":"question %d of %s"}`, n, name)),
+			codec.Raw(fmt.Sprintf(`{"role":"assistant","content":"answer %d"}`, n)))
+		messages, err := codec.Marshal(history)
 		if err != nil {
 			panic(err) // raw JSON can be written
 		}
@@ -255,11 +256,11 @@ func (s *syncers) session(ctx context.Context, name string) {
 // isAnswer reports whether a sync was answered, and not late.
 func isAnswer(m *nats.Msg) bool {
 	var out events.SyncResponse
-	return m.Header.Get("Nats-Service-Error-Code") == "" && events.Unmarshal(m.Data, &out) == nil &&
+	return m.Header.Get("Nats-Service-Error-Code") == "" && codec.Unmarshal(m.Data, &out) == nil &&
 		!slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
 }
 
-func (s *syncers) note(name string, history []events.Raw, took time.Duration) {
+func (s *syncers) note(name string, history []codec.Raw, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.histories[name] = slices.Clone(history)
@@ -308,7 +309,7 @@ func (s *syncers) compare(k *killing) {
 		for deadline := time.Now().Add(workertest.WaitLimit); ; workertest.Pause(s.t, 20*time.Millisecond) {
 			m, err := s.nc.Request("compactd.context", request, workertest.WaitLimit)
 			if err == nil && m.Header.Get("Nats-Service-Error-Code") == "" {
-				err = events.Unmarshal(m.Data, &c)
+				err = codec.Unmarshal(m.Data, &c)
 			} else if err == nil {
 				err = fmt.Errorf("%s", m.Data)
 			}

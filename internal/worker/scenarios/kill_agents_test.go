@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 )
 
@@ -80,7 +81,7 @@ type crashes struct {
 func (c *crashes) compress(p *agentsProcess, sent chan<- struct{}) (out events.CompressResponse, err error) {
 	text, err := p.call("/v1/compress", map[string]any{"messages": c.talk.History, "model": "gpt-4"}, sent)
 	if err == nil {
-		err = events.Unmarshal([]byte(text), &out)
+		err = codec.Unmarshal([]byte(text), &out)
 	}
 	if err == nil && (out.Code != "" || len(out.Messages) == 0) {
 		err = fmt.Errorf("%s: %d messages", out.Code, len(out.Messages))

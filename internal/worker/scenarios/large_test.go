@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -138,7 +139,7 @@ func TestTooManyEdits(t *testing.T) {
 	var rejections []string
 	for _, o := range env.OutcomesBySession()[workertest.Place{Partition: 0, Address: events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
 		var body events.Rejected
-		if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
+		if err := codec.Unmarshal([]byte(o.Data), &body); err != nil {
 			t.Fatal(err)
 		}
 		if body.Code == "" {

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
@@ -61,7 +62,7 @@ type originals struct {
 // check compares one session, whose turns are agentTurn(flavour, …).
 func (o *originals) check(session string, flavour, turns int) {
 	o.T.Helper()
-	var published [][]events.Raw // by turn
+	var published [][]codec.Raw // by turn
 	for n := 1; n <= turns; n++ {
 		turn, err := events.DecodeTurn(agentTurn(flavour, n))
 		if err != nil {
@@ -70,7 +71,7 @@ func (o *originals) check(session string, flavour, turns int) {
 		published = append(published, turn.Messages)
 		o.messages += len(turn.Messages)
 	}
-	after := func(from int64) (out []events.Raw) {
+	after := func(from int64) (out []codec.Raw) {
 		for _, messages := range published[from:] {
 			out = append(out, messages...)
 		}
@@ -82,7 +83,7 @@ func (o *originals) check(session string, flavour, turns int) {
 		o.Publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s-%d","generation":%d}`, session, i, c.Generation))
 		o.AwaitDecided()
 		o.rewinds++
-		want := append(append([]events.Raw{}, c.Messages...), after(c.Through.Turn)...)
+		want := append(append([]codec.Raw{}, c.Messages...), after(c.Through.Turn)...)
 		o.same(fmt.Sprintf("%s rewound to %d", session, c.Generation), want, o.historyOf(session, ""))
 	}
 	o.Publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s","generation":0}`, session))
@@ -102,7 +103,7 @@ func (o *originals) compacted(session string) (out []events.Compacted) {
 	return out
 }
 
-func (o *originals) historyOf(session, more string) (out []events.Raw) {
+func (o *originals) historyOf(session, more string) (out []codec.Raw) {
 	o.T.Helper()
 	for page, pages := int64(1), int64(1); page <= pages; page++ {
 		var c events.ContextResponse
@@ -114,7 +115,7 @@ func (o *originals) historyOf(session, more string) (out []events.Raw) {
 	return out
 }
 
-func (o *originals) same(what string, want, got []events.Raw) {
+func (o *originals) same(what string, want, got []codec.Raw) {
 	o.T.Helper()
 	if hashOf(want) != hashOf(got) {
 		o.different++
@@ -122,7 +123,7 @@ func (o *originals) same(what string, want, got []events.Raw) {
 	}
 }
 
-func hashOf(messages []events.Raw) [sha256.Size]byte {
+func hashOf(messages []codec.Raw) [sha256.Size]byte {
 	h := sha256.New()
 	for _, m := range messages {
 		fmt.Fprintf(h, "%d:", len(m))

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
 	"compactd/internal/testkit/workertest"
@@ -55,7 +56,7 @@ func TestControlLookalikes(t *testing.T) {
 	for subject, all := range env.Stored() {
 		for _, o := range all {
 			var r events.Rejected
-			if !strings.Contains(subject, ".rejected.") || events.Unmarshal([]byte(o), &r) != nil {
+			if !strings.Contains(subject, ".rejected.") || codec.Unmarshal([]byte(o), &r) != nil {
 				continue
 			}
 			if planted[r.Seq] == "" || r.Code != events.CodeBadJSON {

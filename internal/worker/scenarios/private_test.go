@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
@@ -29,7 +30,7 @@ func TestPrivateTenant(t *testing.T) {
 	if p.NamesPlaces() || p.NamesHashes() {
 		t.Error("placeholders name places")
 	}
-	if over, ignored, err := p.Over(events.Raw(`{"limits":{"private":false}}`)); err != nil || !over.Limits.Private || len(ignored) != 1 {
+	if over, ignored, err := p.Over(codec.Raw(`{"limits":{"private":false}}`)); err != nil || !over.Limits.Private || len(ignored) != 1 {
 		t.Errorf("a session gets %+v, ignored %v, %v", over.Limits, ignored, err)
 	}
 	env.Config = workertest.NewConfig(t, p)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -81,7 +82,7 @@ func through(env *workertest.Env, subject, request string) (events.Through, erro
 		Message string         `json:"message"`
 		Through events.Through `json:"through"`
 	}
-	if err := events.Unmarshal(m.Data, &out); err != nil {
+	if err := codec.Unmarshal(m.Data, &out); err != nil {
 		return events.Through{}, err
 	}
 	if out.Code != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -36,7 +37,7 @@ func TestCheckMatchesStats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		messages, err := events.Marshal(decoded.Messages)
+		messages, err := codec.Marshal(decoded.Messages)
 		if err != nil {
 			t.Fatal(err)
 		}

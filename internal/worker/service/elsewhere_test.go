@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
@@ -24,13 +25,13 @@ func owner(env *workertest.Env, answers map[string]any) (received func() []strin
 	var mu sync.Mutex
 	var names []string
 	for name, answer := range answers {
-		data, err := events.Marshal(answer)
+		data, err := codec.Marshal(answer)
 		if err != nil {
 			env.T.Fatal(err)
 		}
 		_, err = env.Conn.Subscribe(events.OwnerSubject(0, name), func(m *nats.Msg) {
 			var w events.Await
-			err := events.Unmarshal(m.Data, &w)
+			err := codec.Unmarshal(m.Data, &w)
 			mu.Lock()
 			if names = append(names, name); err != nil || w.Waits() && w.Limit() > 0 {
 				names = append(names, "waits")
@@ -76,9 +77,9 @@ func TestMemoryOfForwardedAnswers(t *testing.T) {
 	t.Parallel()
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
 	l := env.Limit(limit.Config{})
-	text := events.Raw(`"` + strings.Repeat("x", 500_000) + `"`)
+	text := codec.Raw(`"` + strings.Repeat("x", 500_000) + `"`)
 	owner(env, map[string]any{
-		"stats": &events.StatsResponse{V: events.Version}, "context": &events.ContextResponse{V: events.Version, Messages: []events.Raw{text}},
+		"stats": &events.StatsResponse{V: events.Version}, "context": &events.ContextResponse{V: events.Version, Messages: []codec.Raw{text}},
 	})
 	about := events.Address{Tenant: "acme", Session: "s"}.About()
 	s := relay(env)

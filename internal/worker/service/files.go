@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 )
 
@@ -77,7 +78,7 @@ func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out 
 	} else if err != nil {
 		return err
 	}
-	var m events.Message
+	var m dialect.Message
 	turn := 0
 	for i := range files {
 		f := &files[i]
@@ -105,19 +106,19 @@ func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out 
 }
 
 // message reads a message of a turn; it has no parts if the turn does not have it.
-func (o *originals) message(t *events.Turn, index int) events.Message {
+func (o *originals) message(t *events.Turn, index int) dialect.Message {
 	if t == nil || index >= len(t.Messages) {
-		return events.Message{}
+		return dialect.Message{}
 	}
 	m, err := o.format.Read(t.Messages[index])
 	if err != nil {
-		return events.Message{}
+		return dialect.Message{}
 	}
 	return m
 }
 
 // pathOf returns the path of a file in its message, or "".
-func pathOf(f *compaction.FileUsage, m *events.Message) string {
+func pathOf(f *compaction.FileUsage, m *dialect.Message) string {
 	if f.Part >= len(m.Parts) {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -60,7 +61,7 @@ func TestForwardedRequestsOfTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 		var e events.ServiceError
-		if err := events.Unmarshal(m.Data, &e); err != nil && code != "" || e.Code != code {
+		if err := codec.Unmarshal(m.Data, &e); err != nil && code != "" || e.Code != code {
 			t.Errorf("%s: %.200s %v", tenant, m.Data, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 )
 
@@ -201,7 +202,7 @@ func (p *Param) value(s string) []byte {
 }
 
 func quoted(s string) []byte {
-	data, _ := events.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // cannot fail for a valid string
+	data, _ := codec.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // cannot fail for a valid string
 	return data
 }
 
@@ -243,7 +244,7 @@ var statuses = map[events.Code]int{
 
 // WriteError writes a refusal, with the status of its code.
 func WriteError(w http.ResponseWriter, e *events.ServiceError) {
-	data, _ := events.Marshal(e) // of strings
+	data, _ := codec.Marshal(e) // of strings
 	switch e.Code {
 	case events.CodeUnavailable:
 		w.Header().Set("Retry-After", "1")
@@ -259,7 +260,7 @@ func WriteError(w http.ResponseWriter, e *events.ServiceError) {
 
 // Write writes an answer of this process as JSON.
 func Write(ctx context.Context, w http.ResponseWriter, status int, v any) error {
-	data, err := events.Marshal(v)
+	data, err := codec.Marshal(v)
 	limit.Of(ctx).Rest() // a slow reader may follow
 	if err == nil {
 		WriteData(w, status, "application/json", data)

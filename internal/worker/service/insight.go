@@ -15,6 +15,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/insight"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/payload"
@@ -176,7 +178,7 @@ func unknownGeneration(least, most int64) error {
 }
 
 // count estimates a message.
-func (l *looked) count(m events.Message) int64 { return int64(l.rate.Message(m)) }
+func (l *looked) count(m dialect.Message) int64 { return int64(l.rate.Message(m)) }
 
 // sourced renders a view, also one that its provider would refuse.
 func (s *Service) sourced(ctx context.Context, a events.Address, v *render.View) (out []render.Sourced, invalid *payload.InvalidError, err error) {
@@ -184,7 +186,7 @@ func (s *Service) sourced(ctx context.Context, a events.Address, v *render.View)
 		if err := limit.Of(ctx).ComputeOver(ctx, v.TextBytes()); err != nil {
 			return nil, err
 		}
-		all, err := s.config.Partitions.Payloads.Sourced(ctx, a, v, func(measure.Seq) []events.Message { return nil })
+		all, err := s.config.Partitions.Payloads.Sourced(ctx, a, v, func(measure.Seq) []dialect.Message { return nil })
 		if errors.As(err, &invalid) {
 			err = nil
 		}
@@ -256,7 +258,7 @@ func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.
 		}
 	}
 	x := insight.NewXray(l.rate)
-	tools, err := Reading(ctx, func() (tools events.Raw, err error) {
+	tools, err := Reading(ctx, func() (tools codec.Raw, err error) {
 		_, tools, err = s.config.Partitions.Payloads.Prompt(ctx, in.Address(), 0, l.tools)
 		return tools, orEnded(ctx, err)
 	})

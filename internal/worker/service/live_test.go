@@ -20,6 +20,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize"
 	"compactd/internal/testkit/workertest"
@@ -85,7 +86,7 @@ func TestConsoleActs(t *testing.T) {
 	act := func(verb, body string, want int) (out events.EventResponse) {
 		t.Helper()
 		status, answer := workertest.Post(t, m, "/v1/sessions/default/s1/"+verb, body)
-		if err := events.Unmarshal([]byte(answer), &out); err != nil || status != want {
+		if err := codec.Unmarshal([]byte(answer), &out); err != nil || status != want {
 			t.Fatalf("%s: %d %v %.300s", verb, status, err, answer)
 		}
 		return out
@@ -302,7 +303,7 @@ func TestFleetIsShown(t *testing.T) {
 		t.Errorf("a partition that there is not: %d %s", status, refused)
 	}
 	var out events.FleetResponse
-	if err := events.Unmarshal([]byte(body), &out); err != nil {
+	if err := codec.Unmarshal([]byte(body), &out); err != nil {
 		t.Fatal(err)
 	}
 	serving, commits := map[string]int{}, map[string]int64{}
@@ -409,7 +410,7 @@ func TestFleetShowsRunningJobs(t *testing.T) {
 	workertest.Next(t, begun, "job")
 	_, body := workertest.Get(t, m, "/v1/fleet", "", "")
 	var out events.FleetResponse
-	if err := events.Unmarshal([]byte(body), &out); err != nil {
+	if err := codec.Unmarshal([]byte(body), &out); err != nil {
 		t.Fatal(err)
 	}
 	running := int64(0)

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -45,9 +46,9 @@ func moving() events.Address {
 }
 
 // history is what an agent has after n syncs.
-func history(n int) (out []events.Raw) {
+func history(n int) (out []codec.Raw) {
 	for i := range n {
-		out = append(out, events.Raw(fmt.Sprintf(`{"role":%q,"content":"message %d"}`, [2]string{"user", "assistant"}[i%2], i)))
+		out = append(out, codec.Raw(fmt.Sprintf(`{"role":%q,"content":"message %d"}`, [2]string{"user", "assistant"}[i%2], i)))
 	}
 	return out
 }

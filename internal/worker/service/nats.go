@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
@@ -209,7 +210,7 @@ func (s *Service) respond(reply string, data []byte, err error) {
 	m := &nats.Msg{Subject: reply, Data: data}
 	if err != nil {
 		e := s.refuse(err)
-		m.Data, _ = events.Marshal(e) // of strings
+		m.Data, _ = codec.Marshal(e) // of strings
 		m.Header = nats.Header{micro.ErrorHeader: {e.Message}, micro.ErrorCodeHeader: {string(e.Code)}}
 	}
 	if err := s.config.Read.PublishMsg(m); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {

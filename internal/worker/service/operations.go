@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema"
 	"compactd/internal/worker/policies"
 )
@@ -50,7 +51,7 @@ func (c *call) payload() ([]byte, error) {
 	if c.raw != nil {
 		return c.raw, nil
 	}
-	return events.Marshal(c.in)
+	return codec.Marshal(c.in)
 }
 
 // addressed is a request about a session.

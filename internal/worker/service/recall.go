@@ -17,6 +17,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
@@ -180,7 +182,7 @@ func (s *Service) originals(ctx context.Context, in *events.RecallRequest) (*ori
 
 // turn returns a message of a turn, or one page of all of them. Their memory counts until the operation ends.
 func (o *originals) turn(ctx context.Context, in *events.RecallRequest, most int) (*events.RecallResponse, error) {
-	out := &events.RecallResponse{V: events.Version, Known: o.known, Page: 1, Pages: 1, Messages: []events.Raw{}}
+	out := &events.RecallResponse{V: events.Version, Known: o.known, Page: 1, Pages: 1, Messages: []codec.Raw{}}
 	if !o.known {
 		return out, nil
 	}
@@ -339,7 +341,7 @@ type finder struct {
 }
 
 // match adds the messages of a turn that contain the text, and reports whether it has enough.
-func (f *finder) match(turn int64, messages []events.Message) (full bool) {
+func (f *finder) match(turn int64, messages []dialect.Message) (full bool) {
 	for i, m := range slices.Backward(messages) {
 		at := events.Position{Turn: turn, Index: int64(i)}
 		if at.Compare(f.before) >= 0 {
@@ -358,7 +360,7 @@ func (f *finder) match(turn int64, messages []events.Message) (full bool) {
 }
 
 // excerpt returns the surroundings of the first match in a message.
-func (f *finder) excerpt(m *events.Message) (string, bool) {
+func (f *finder) excerpt(m *dialect.Message) (string, bool) {
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		for _, s := range []string{p.Text, p.Tool, string(p.Args)} {

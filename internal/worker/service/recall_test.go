@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -254,7 +255,7 @@ func searchAll(env *workertest.Env, text string, limit int) []events.Position {
 		}
 		for _, h := range out.Hits {
 			all = append(all, events.Position{Turn: h.Turn, Index: h.Index})
-			if !strings.Contains(strings.ToLower(h.Excerpt), strings.ToLower(text)) || len(h.Excerpt) > 400 || h.Role != events.RoleUser {
+			if !strings.Contains(strings.ToLower(h.Excerpt), strings.ToLower(text)) || len(h.Excerpt) > 400 || h.Role != dialect.RoleUser {
 				env.T.Errorf("%q in %+v", text, h)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
@@ -69,10 +70,10 @@ func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, reques
 	case err != nil:
 		return nil, ErrNotServed
 	case reply.Header.Get(micro.ErrorCodeHeader) == "":
-		return events.Raw(reply.Data), nil
+		return codec.Raw(reply.Data), nil
 	}
 	refused := &events.ServiceError{}
-	if err := events.Unmarshal(reply.Data, refused); err != nil {
+	if err := codec.Unmarshal(reply.Data, refused); err != nil {
 		return nil, fmt.Errorf("read the answer of another worker: %w", err)
 	}
 	return nil, refused
@@ -81,7 +82,7 @@ func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, reques
 // counted counts a large answer of another worker as memory until it has left. It waits for that memory once the answer
 // is there: a recall passes through many workers, and a share that it held meanwhile could be the one that it waits for.
 func counted(ctx context.Context, o *Operation, answer any, err error) (any, error) {
-	data, _ := answer.(events.Raw)
+	data, _ := answer.(codec.Raw)
 	if err != nil || !o.slow || len(data) <= limit.Large {
 		return answer, err
 	}

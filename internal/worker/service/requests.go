@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Requests of this process. The worker that serves the session answers them. Errors are [*events.ServiceError].
@@ -69,9 +70,9 @@ func received[A any](out any, err error) (*A, error) {
 	switch out := out.(type) {
 	case *A:
 		return out, nil
-	case events.Raw:
+	case codec.Raw:
 		a := new(A)
-		if err := events.Unmarshal(out, a); err != nil {
+		if err := codec.Unmarshal(out, a); err != nil {
 			return nil, fmt.Errorf("read the answer of another worker: %w", err)
 		}
 		return a, nil

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/workertest"
@@ -43,7 +44,7 @@ func wantContext(env *workertest.Env, session string, turns [][]byte) events.Con
 		want = append(want, turn.Messages...)
 	}
 	got := env.Context(session, 1)
-	if diff := cmp.Diff(want, got.Messages, cmp.Transformer("string", func(r events.Raw) string { return string(r) })); diff != "" {
+	if diff := cmp.Diff(want, got.Messages, cmp.Transformer("string", func(r codec.Raw) string { return string(r) })); diff != "" {
 		env.T.Errorf("messages of %s (-rule +context):\n%s", session, diff)
 	}
 	if !got.Known || got.V != events.Version || got.Generation != last.Generation || got.Through.Turn != int64(len(turns)) || got.Format != last.Format {
@@ -107,7 +108,7 @@ func TestContextPages(t *testing.T) {
 	for n := 2; n <= 12; n++ {
 		turns = append(turns, workertest.BigTurn(n, 3_400_000, 60_000))
 	}
-	var want []events.Raw
+	var want []codec.Raw
 	for _, data := range turns {
 		env.Publish(events.KindTurn, "s", data)
 		turn, err := events.DecodeTurn(data)
@@ -117,7 +118,7 @@ func TestContextPages(t *testing.T) {
 		want = append(want, turn.Messages...)
 	}
 	env.AwaitDecided()
-	var got []events.Raw
+	var got []codec.Raw
 	system, tools, pages := 0, 0, env.Context("s", 1).Pages
 	for page := 1; page <= int(pages); page++ {
 		m, err := env.Conn.Request(events.SubjectContext, fmt.Appendf(nil, `{"session":"s","page":%d}`, page), workertest.WaitLimit)

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
@@ -168,7 +169,7 @@ func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *
 // encode writes an answer. A panic fails this answer alone.
 func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
 	defer recovered(&err)
-	if data, ok := out.(events.Raw); ok { // of another worker
+	if data, ok := out.(codec.Raw); ok { // of another worker
 		return data, nil
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
@@ -176,7 +177,7 @@ func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
 	if err := limit.Of(ctx).Yield(limited); err != nil {
 		return nil, orEnded(limited, err)
 	}
-	data, err := events.Marshal(out)
+	data, err := codec.Marshal(out)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func (s *Service) elsewhere(c *call) bool {
 }
 
 // serve answers a request, and holds the places that it needs meanwhile. The answer of another
-// worker is an [events.Raw]. A panic fails this answer alone.
+// worker is an [codec.Raw]. A panic fails this answer alone.
 func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) (_ any, err error) {
 	defer recovered(&err)
 	s.running.Add(1)

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/rank"
@@ -211,9 +212,9 @@ func ownersAnswer[A any](ctx context.Context, s *Service, o *Operation, c *call,
 	if err != nil {
 		return nil, err
 	}
-	data, _ := answer.(events.Raw)
+	data, _ := answer.(codec.Raw)
 	out := new(A)
-	if err := events.Unmarshal(data, out); err != nil {
+	if err := codec.Unmarshal(data, out); err != nil {
 		return nil, fmt.Errorf("read the answer of another worker: %w", err)
 	}
 	return out, nil

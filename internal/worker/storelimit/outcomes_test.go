@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -219,7 +220,7 @@ func TestEditsAreBounded(t *testing.T) {
 				Edits []events.Edit `json:"edits"`
 				Code  events.Code   `json:"code"`
 			}
-			if err := events.Unmarshal([]byte(o.Data), &b); err != nil {
+			if err := codec.Unmarshal([]byte(o.Data), &b); err != nil {
 				t.Fatal(p, err)
 			}
 			edits += len(b.Edits)

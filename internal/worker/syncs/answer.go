@@ -10,6 +10,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/payload"
 )
@@ -159,12 +161,12 @@ func (r *request) responseAt(ctx context.Context, st *state, have int) (*events.
 
 // viewToSend returns the view of the turns in the history, followed by the tail. It puts the budget
 // of both into the response.
-func (r *request) viewToSend(ctx context.Context, st *state, out *events.SyncResponse, tail []events.Raw) (view *render.View, err error) {
+func (r *request) viewToSend(ctx context.Context, st *state, out *events.SyncResponse, tail []codec.Raw) (view *render.View, err error) {
 	turns := min(r.known.Turns, len(st.chain))
 	if len(tail) == 0 && turns == len(st.chain) {
 		view, err = r.viewUnder(ctx, st, out.Generation, int64(turns))
 	} else {
-		var messages []events.Message
+		var messages []dialect.Message
 		if messages, err = r.format.ReadAll(tail); err != nil {
 			return nil, err
 		}
@@ -192,7 +194,7 @@ func (r *request) outputs(ctx context.Context, st *state, view *render.View, hav
 	if r.known.View > 0 {
 		behindView = r.viewTurns(st)
 	}
-	tail := func(seq measure.Seq) []events.Message {
+	tail := func(seq measure.Seq) []dialect.Message {
 		if seq == tailSeq {
 			return r.own(have, r.history.Len())
 		}
@@ -213,14 +215,14 @@ func (r *request) outputs(ctx context.Context, st *state, view *render.View, hav
 
 // ownTurns returns a func that returns the request's messages of a turn, or nil if the log must be
 // read. It calls tail for the first turns, up to the number behind, and for unknown sequences.
-func (r *request) ownTurns(st *state, view *render.View, behind int, brief bool, tail func(measure.Seq) []events.Message) func(measure.Seq) []events.Message {
+func (r *request) ownTurns(st *state, view *render.View, behind int, brief bool, tail func(measure.Seq) []dialect.Message) func(measure.Seq) []dialect.Message {
 	h, k := r.history, r.known
 	bySeq := make(map[measure.Seq]int, len(st.chain))
 	for i := behind; i < min(k.Turns, len(st.chain)); i++ {
 		bySeq[measure.Seq(st.chain[i].Seq)] = i
 	}
 	edited := editedIn(view)
-	return func(seq measure.Seq) []events.Message {
+	return func(seq measure.Seq) []dialect.Message {
 		i, ok := bySeq[seq]
 		if !ok {
 			return tail(seq)
@@ -232,7 +234,7 @@ func (r *request) ownTurns(st *state, view *render.View, behind int, brief bool,
 		case from < h.Before && (!brief || edited[seq] || r.in.Form == events.FormMessages):
 			return nil
 		case from < h.Before: // the caller has them, and they are unedited
-			return make([]events.Message, to-from)
+			return make([]dialect.Message, to-from)
 		}
 		return r.own(from, to)
 	}
@@ -267,8 +269,8 @@ func (r *request) placed(st *state, sourced []render.Sourced, behind, have int) 
 }
 
 // own returns the request's messages from ≤ i < to.
-func (r *request) own(from, to int) []events.Message {
-	out := make([]events.Message, to-from)
+func (r *request) own(from, to int) []dialect.Message {
+	out := make([]dialect.Message, to-from)
 	for i := range out {
 		out[i].Raw = r.history.At(from + i)
 	}

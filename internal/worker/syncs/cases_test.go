@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -86,13 +87,13 @@ func TestSyncCases(t *testing.T) {
 	t.Run("a longest answer above the window", func(t *testing.T) {
 		a := agent(t, "longest")
 		a.Add("user", "Why does it fail?")
-		messages, err := events.Marshal(a.History)
+		messages, err := codec.Marshal(a.History)
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := fmt.Sprintf(`{"session":"longest","model":{"provider":"openai","name":"gpt-4","max_output_tokens":128000},"wait_ms":8000,"messages":%s}`, messages)
 		var out events.SyncResponse
-		if err := events.Unmarshal(a.Deliver([]byte(in)).Data, &out); err != nil || !out.Recorded || out.Budget.ContextWindow != 8192 || out.Budget.OutputReserve != 2868 {
+		if err := codec.Unmarshal(a.Deliver([]byte(in)).Data, &out); err != nil || !out.Recorded || out.Budget.ContextWindow != 8192 || out.Budget.OutputReserve != 2868 {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
@@ -100,7 +101,7 @@ func TestSyncCases(t *testing.T) {
 		a := agent(t, "own")
 		grow(a, 4)
 		n := len(a.History)
-		a.History = append([]events.Raw{events.Raw(`{"role":"user","content":"A summary of mine: it fails in retry.go."}`)}, a.History[n-2:]...)
+		a.History = append([]codec.Raw{codec.Raw(`{"role":"user","content":"A summary of mine: it fails in retry.go."}`)}, a.History[n-2:]...)
 		grow(a, 1)
 		branch := a.Last.Session
 		if got := env.Lineage(branch); len(got) != len(a.History) || len(env.Lineage(a.Session)) != n {
@@ -115,7 +116,7 @@ func TestSyncCases(t *testing.T) {
 		a.Add("user", "Run it.")
 		a.Call(1, 3)
 		lines := "first line\\n" + strings.Repeat("line\\n", 300) + "last line"
-		a.History[2] = events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_1","content":"%s","x_native":1}`, lines))
+		a.History[2] = codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_1","content":"%s","x_native":1}`, lines))
 		a.Sync(0, `,"policy":{"tool_output":{"when":"arrival","max_lines":100}}`)
 		if n := len(a.Last.Parts); n != 2 || a.Last.Parts[1].Edit == nil || *a.Last.Parts[1].Edit != 2 || len(a.Sent) != 3 {
 			t.Fatalf("%+v", a.Last)
@@ -142,12 +143,12 @@ func TestSyncCases(t *testing.T) {
 	t.Run("members that no dialect defines", func(t *testing.T) {
 		a := agent(t, "unknown")
 		grow(a, 2)
-		a.History = append(a.History, events.Raw(`{"role":"user","content":"","user_input_multi_content":[{"type":"text","text":"Look at this."}]}`))
+		a.History = append(a.History, codec.Raw(`{"role":"user","content":"","user_input_multi_content":[{"type":"text","text":"Look at this."}]}`))
 		a.Sync(0, "")
 		if n := len(a.Sent); n != len(a.History) || string(a.Sent[n-1]) != string(a.History[n-1]) || len(a.Last.Warnings) > 0 {
 			t.Errorf("%+v: %s", a.Last, a.Sent[n-1])
 		}
-		a.History = append(a.History, events.Raw(`{"role":"user","content":" "}`))
+		a.History = append(a.History, codec.Raw(`{"role":"user","content":" "}`))
 		grow(a, 1)
 		wantWarning(a, events.CodeMessagesDropped)
 		a.Sync(0, `,"refused":{"status":0,"error":"prompt is too long"}`)
@@ -202,7 +203,7 @@ func TestSyncCases(t *testing.T) {
 			a.History = nil
 			a.Add("user", "Run it.")
 			a.Call(1, 3)
-			a.History[2] = events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_1","content":"%s"}`, strings.Repeat("line\\n", 300)))
+			a.History[2] = codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_1","content":"%s"}`, strings.Repeat("line\\n", 300)))
 			a.Sync(0, fmt.Sprintf(`,"policy":{"tool_output":{"when":"arrival","max_lines":%d}}`, lines))
 			a.History[2] = a.Sent[2]
 			a.Call(2, 3)
@@ -258,7 +259,7 @@ func TestSyncCases(t *testing.T) {
 		a := agent(t, "unstable")
 		grow(a, 2)
 		for i := range 4 {
-			a.History[1] = events.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
+			a.History[1] = codec.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
 			a.Call(50+i, 20)
 			a.Sync(0, "")
 		}
@@ -308,7 +309,7 @@ func TestSyncCases(t *testing.T) {
 		b.Add("user", "meanwhile")
 		b.Sync(0, "") // the later one is what the session has
 		b.WantContext()
-		if !slices.EqualFunc(env.Lineage("two"), b.History, func(x, y events.Raw) bool { return string(x) == string(y) }) {
+		if !slices.EqualFunc(env.Lineage("two"), b.History, func(x, y codec.Raw) bool { return string(x) == string(y) }) {
 			t.Error("the session mixes both")
 		}
 	})
@@ -317,13 +318,13 @@ func TestSyncCases(t *testing.T) {
 		body := `{"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"` + strings.Repeat("long ", 2<<20) + `"}]}`
 		status, text := e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/chat%2F1/sync", body)
 		var large events.SyncResponse
-		if err := events.Unmarshal([]byte(text), &large); err != nil || status != 200 || large.Recorded || !large.Budget.WithinBudget || large.Warnings[0].Code != events.CodeTooLarge {
+		if err := codec.Unmarshal([]byte(text), &large); err != nil || status != 200 || large.Recorded || !large.Budget.WithinBudget || large.Warnings[0].Code != events.CodeTooLarge {
 			t.Errorf("%d %.300s: %v", status, text, err)
 		}
 		body = strings.Replace(body, strings.Repeat("long ", 2<<20), "short", 1)
 		status, text = e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/chat%2F1/sync?form=messages", body)
 		var out events.SyncResponse
-		if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || len(out.Messages) != 2 || out.Count != 2 || out.Budget.Breakdown.SystemPrompt == 0 {
+		if err := codec.Unmarshal([]byte(text), &out); err != nil || status != 200 || len(out.Messages) != 2 || out.Count != 2 || out.Budget.Breakdown.SystemPrompt == 0 {
 			t.Errorf("%d %.300s: %v", status, text, err)
 		}
 		if err := schematest.Validate("sync-response", []byte(text)); err != nil {
@@ -333,7 +334,7 @@ func TestSyncCases(t *testing.T) {
 			strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 600<<10)+`"},`, 3) + `{"role":"user","content":"go on"}]}`
 		status, text = e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/large/sync?form=messages", body)
 		var refused events.ServiceError
-		if err := events.Unmarshal([]byte(text), &refused); err != nil || status != http.StatusRequestEntityTooLarge || !strings.Contains(refused.Hint, "form parts") {
+		if err := codec.Unmarshal([]byte(text), &refused); err != nil || status != http.StatusRequestEntityTooLarge || !strings.Contains(refused.Hint, "form parts") {
 			t.Errorf("messages of more bytes than a message: %d %.300s: %v", status, text, err)
 		}
 		if status, text = e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/large/sync", body); status != 200 {

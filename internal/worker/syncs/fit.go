@@ -15,6 +15,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/payload"
 )
 
@@ -71,7 +72,7 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	if err != nil {
 		return nil, err
 	}
-	sent := make([]events.Raw, len(outputs))
+	sent := make([]codec.Raw, len(outputs))
 	for i := range outputs {
 		sent[i] = outputs[i].Raw
 	}
@@ -127,7 +128,7 @@ func (r *request) shorten(ctx context.Context, st *state, out *events.SyncRespon
 }
 
 // tooLarge reports whether messages and the other fields of an answer exceed the limit of an answer.
-func (r *request) tooLarge(messages []events.Raw) bool {
+func (r *request) tooLarge(messages []codec.Raw) bool {
 	return len(messages) > 0 && codec.Size(messages)+len(messages)+turnMargin > r.config.MaxBytes()
 }
 
@@ -146,9 +147,9 @@ func send(out, fitted *events.SyncResponse) {
 // has lost its oldest messages, and loses more with each call. If it is too long, it is cut at the
 // turn with the greatest digest among those that leave at least half of the budget. So the next call,
 // which begins later, is mostly cut at the same turn.
-func (r *request) begin(alone *compaction.Alone, messages []events.Message) int {
+func (r *request) begin(alone *compaction.Alone, messages []dialect.Message) int {
 	lead := r.history.Lead
-	if lead == len(messages) || messages[lead].Role == events.RoleUser && !slices.ContainsFunc(messages[lead].Parts, isResult) {
+	if lead == len(messages) || messages[lead].Role == dialect.RoleUser && !slices.ContainsFunc(messages[lead].Parts, isResult) {
 		return lead
 	}
 	most := alone.Room()
@@ -159,7 +160,7 @@ func (r *request) begin(alone *compaction.Alone, messages []events.Message) int 
 	at, rest := lead, measure.Tokens(0)
 	for to := len(messages); to > lead; {
 		from := to - 1
-		for from > lead && (messages[from].Role != events.RoleAssistant || messages[from-1].Role == events.RoleAssistant) {
+		for from > lead && (messages[from].Role != dialect.RoleAssistant || messages[from-1].Role == dialect.RoleAssistant) {
 			from--
 		}
 		if rest += alone.Cost(messages[from:to]); rest > most {
@@ -173,7 +174,7 @@ func (r *request) begin(alone *compaction.Alone, messages []events.Message) int 
 	return at
 }
 
-func isResult(p events.Part) bool { return p.Kind == events.PartResult }
+func isResult(p dialect.Part) bool { return p.Kind == dialect.PartResult }
 
 // behind answers a history that ends before the session: an older request, or an agent that went
 // back. It fits the history if its settings differ from the session's, if the provider refused it, or
@@ -246,7 +247,7 @@ func (r *request) budgetAlone(ctx context.Context, out *events.SyncResponse) {
 func (r *request) fitted(ctx context.Context, view *render.View, starts []int) ([]align.Output, error) {
 	h := r.history
 	starts = append(starts, h.Len())
-	sourced, err := r.config.Texts.Sourced(ctx, r.address, view, func(seq measure.Seq) []events.Message {
+	sourced, err := r.config.Texts.Sourced(ctx, r.address, view, func(seq measure.Seq) []dialect.Message {
 		return r.own(starts[seq-1], starts[seq])
 	})
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
@@ -309,7 +310,7 @@ func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *re
 	if r.in.Form != events.FormMessages {
 		return nil
 	}
-	out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
+	out.Parts, out.Messages = nil, make([]codec.Raw, 0, len(outputs))
 	for _, o := range outputs {
 		if o.Raw == nil {
 			return events.NewInvalid(events.CodeOutOfRange, "form", "messages needs the whole history, since it begins with instructions")
@@ -334,7 +335,7 @@ func (r *request) fittedBefore() bool {
 func (r *request) sendable(outputs []align.Output) {
 	h := r.history
 	var at []int // of outputs whose messages are in the answer
-	var list []events.Raw
+	var list []codec.Raw
 	for i := range outputs {
 		o := &outputs[i]
 		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
@@ -356,7 +357,7 @@ const answerShare = 7
 
 // written returns messages for an answer. If they exceed the limit of an answer, placeholders
 // replace the oldest media.
-func (r *request) written(messages []events.Raw) []events.Raw {
+func (r *request) written(messages []codec.Raw) []codec.Raw {
 	out := slices.Clone(r.format.Fold(messages, r.config.MaxBytes()/8*answerShare))
 	for i, m := range out {
 		out[i] = r.format.Sendable(m)
@@ -374,7 +375,7 @@ type fittedView struct {
 const fittedPrefix = "fit"
 
 // name returns the name of a view with the messages sent.
-func (v fittedView) name(f events.Format, sent []events.Raw) string {
+func (v fittedView) name(f events.Format, sent []codec.Raw) string {
 	return fmt.Sprintf("%s:%d:%d:%s", fittedPrefix, v.estimate, v.ratio/ratioStep, viewDigest(f.DigestOf(sent)))
 }
 
@@ -401,7 +402,7 @@ const (
 )
 
 // counted returns the correction after the provider's count of the view, 0 without a count.
-func (v fittedView) counted(usage events.Raw) measure.PPM {
+func (v fittedView) counted(usage codec.Raw) measure.PPM {
 	u := events.ReadUsage(usage)
 	if u == nil {
 		return 0

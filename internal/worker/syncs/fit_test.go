@@ -11,6 +11,7 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/strict"
 	"compactd/internal/testkit/workertest"
@@ -21,12 +22,12 @@ import (
 type wire struct {
 	format          events.Format
 	provider, model string
-	user            func(text string) events.Raw
-	call            func(id string) []events.Raw
-	result          func(id, text string) events.Raw
+	user            func(text string) codec.Raw
+	call            func(id string) []codec.Raw
+	result          func(id, text string) codec.Raw
 }
 
-func rawOf(v any) events.Raw {
+func rawOf(v any) codec.Raw {
 	out, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -39,65 +40,65 @@ type object = map[string]any
 var wires = []wire{
 	{
 		events.OpenAI, "openai", "gpt-4",
-		func(text string) events.Raw { return rawOf(object{"role": "user", "content": text}) },
-		func(id string) []events.Raw {
-			return []events.Raw{rawOf(object{"role": "assistant", "content": nil, "tool_calls": []any{
+		func(text string) codec.Raw { return rawOf(object{"role": "user", "content": text}) },
+		func(id string) []codec.Raw {
+			return []codec.Raw{rawOf(object{"role": "assistant", "content": nil, "tool_calls": []any{
 				object{"id": id, "type": "function", "function": object{"name": "read", "arguments": `{"path":"` + id + `.go"}`}},
 			}})}
 		},
-		func(id, text string) events.Raw {
+		func(id, text string) codec.Raw {
 			return rawOf(object{"role": "tool", "tool_call_id": id, "content": text})
 		},
 	}, {
 		events.Anthropic, "anthropic", "claude-sonnet-4",
-		func(text string) events.Raw { return rawOf(object{"role": "user", "content": text}) },
-		func(id string) []events.Raw {
-			return []events.Raw{rawOf(object{"role": "assistant", "content": []any{
+		func(text string) codec.Raw { return rawOf(object{"role": "user", "content": text}) },
+		func(id string) []codec.Raw {
+			return []codec.Raw{rawOf(object{"role": "assistant", "content": []any{
 				object{"type": "text", "text": "I look at " + id + ".go next."},
 				object{"type": "tool_use", "id": id, "name": "read", "input": object{"path": id + ".go"}},
 			}})}
 		},
-		func(id, text string) events.Raw {
+		func(id, text string) codec.Raw {
 			return rawOf(object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": id, "content": text}}})
 		},
 	}, {
 		events.Gemini, "google-ai", "gemini-2.5-pro",
-		func(text string) events.Raw {
+		func(text string) codec.Raw {
 			return rawOf(object{"role": "user", "parts": []any{object{"text": text}}})
 		},
-		func(id string) []events.Raw {
-			return []events.Raw{rawOf(object{"role": "model", "parts": []any{object{"functionCall": object{"name": "read", "args": object{"path": id + ".go"}}}}})}
+		func(id string) []codec.Raw {
+			return []codec.Raw{rawOf(object{"role": "model", "parts": []any{object{"functionCall": object{"name": "read", "args": object{"path": id + ".go"}}}}})}
 		},
-		func(_, text string) events.Raw {
+		func(_, text string) codec.Raw {
 			return rawOf(object{"role": "user", "parts": []any{object{"functionResponse": object{"name": "read", "response": object{"output": text}}}}})
 		},
 	}, {
 		events.Responses, "openai", "gpt-5",
-		func(text string) events.Raw { return rawOf(object{"role": "user", "content": text}) },
-		func(id string) []events.Raw {
-			return []events.Raw{
+		func(text string) codec.Raw { return rawOf(object{"role": "user", "content": text}) },
+		func(id string) []codec.Raw {
+			return []codec.Raw{
 				rawOf(object{"type": "message", "role": "assistant", "content": []any{object{"type": "output_text", "text": "I look at " + id + ".go next."}}}),
 				rawOf(object{"type": "function_call", "call_id": id, "name": "read", "arguments": `{"path":"` + id + `.go"}`}),
 			}
 		},
-		func(id, text string) events.Raw {
+		func(id, text string) codec.Raw {
 			return rawOf(object{"type": "function_call_output", "call_id": id, "output": text})
 		},
 	},
 }
 
 // unrecordable are histories that differ in each call, of so many messages that stay.
-var unrecordable = map[string]func(w *wire, call int, stays []events.Raw) []events.Raw{
-	"head": func(w *wire, call int, stays []events.Raw) []events.Raw {
-		return slices.Concat([]events.Raw{w.user(fmt.Sprintf("It is second %03d. Find out why the service fails, and fix it. It must not fail any more.", call))}, stays)
+var unrecordable = map[string]func(w *wire, call int, stays []codec.Raw) []codec.Raw{
+	"head": func(w *wire, call int, stays []codec.Raw) []codec.Raw {
+		return slices.Concat([]codec.Raw{w.user(fmt.Sprintf("It is second %03d. Find out why the service fails, and fix it. It must not fail any more.", call))}, stays)
 	},
-	"middle": func(w *wire, call int, stays []events.Raw) []events.Raw {
+	"middle": func(w *wire, call int, stays []codec.Raw) []codec.Raw {
 		return slices.Insert(slices.Clone(stays), 1, w.user(fmt.Sprintf("The state of the build at second %03d is the same as before.", call)))
 	},
-	"tail": func(w *wire, call int, stays []events.Raw) []events.Raw {
+	"tail": func(w *wire, call int, stays []codec.Raw) []codec.Raw {
 		return append(slices.Clone(stays), w.user(fmt.Sprintf("A reminder of second %03d: keep the list of tasks up to date.", call)))
 	},
-	"window": func(w *wire, _ int, stays []events.Raw) []events.Raw {
+	"window": func(w *wire, _ int, stays []codec.Raw) []codec.Raw {
 		return slices.Clone(stays[max(0, len(stays)-24):])
 	},
 }
@@ -109,12 +110,12 @@ type fitAgent struct {
 	workertest.SyncAgent
 	wire   *wire
 	window int
-	sent   []events.Raw
+	sent   []codec.Raw
 }
 
 func (a *fitAgent) sync(more string) events.SyncResponse {
 	a.T.Helper()
-	messages, err := events.Marshal(a.History)
+	messages, err := codec.Marshal(a.History)
 	if err != nil {
 		a.T.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func (a *fitAgent) sync(more string) events.SyncResponse {
 	if reply.Header.Get("Nats-Service-Error-Code") != "" {
 		a.T.Fatalf("sync: %s", reply.Data)
 	}
-	if err := events.Unmarshal(reply.Data, &out); err != nil {
+	if err := codec.Unmarshal(reply.Data, &out); err != nil {
 		a.T.Fatal(err)
 	}
 	if out.Need != "" {
@@ -148,7 +149,7 @@ func (a *fitAgent) sync(more string) events.SyncResponse {
 }
 
 // tokens is our estimate of messages.
-func (w *wire) tokens(messages []events.Raw) (n int64) {
+func (w *wire) tokens(messages []codec.Raw) (n int64) {
 	rate := measure.RateOf(measure.Profiles["default"], w.provider, w.model)
 	for _, raw := range messages {
 		m, err := w.format.Read(raw)
@@ -171,7 +172,7 @@ func TestSyncFits(t *testing.T) {
 		for _, w := range wires {
 			t.Run(name+"/"+string(w.format), func(t *testing.T) {
 				a := &fitAgent{SyncAgent: workertest.SyncAgent{T: t, Env: env, Session: name + "-" + string(w.format)}, wire: &w, window: 16_384}
-				stays := []events.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
+				stays := []codec.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
 				same, changed, unrecorded := 0, 0, 0
 				var before string
 				for i := range 60 {
@@ -233,7 +234,7 @@ func TestSyncFitRestarts(t *testing.T) {
 	w := &wires[0]
 	for _, name := range []string{"head", "middle", "tail"} {
 		a := &fitAgent{SyncAgent: workertest.SyncAgent{T: t, Env: env, Session: name}, wire: w, window: 16_384}
-		stays := []events.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
+		stays := []codec.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
 		recorded, second := 0, 0
 		for i := range 40 {
 			if second++; i >= 30 {
@@ -288,7 +289,7 @@ func TestSyncFitRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &fitAgent{SyncAgent: workertest.SyncAgent{T: t, Env: env, Session: strings.ReplaceAll(name, " ", "-")}, wire: w, window: 16_384}
-			stays := []events.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
+			stays := []codec.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
 			refused, views := 0, map[string]bool{}
 			for i := range 40 {
 				a.History = unrecordable["head"](w, i, stays)

@@ -12,6 +12,8 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // givenView identifies a view of an earlier answer. It holds no message: no share of the worker's memory covers
@@ -76,11 +78,11 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	if v, ok = r.views.get(key); ok {
 		return v, true, nil
 	}
-	sourced, err := r.config.Texts.Sourced(ctx, r.address, view, func(measure.Seq) []events.Message { return nil })
+	sourced, err := r.config.Texts.Sourced(ctx, r.address, view, func(measure.Seq) []dialect.Message { return nil })
 	if err != nil {
 		return v, false, nil //nolint:nilerr // its texts are gone, or no answer gave it
 	}
-	messages := make([]events.Raw, len(sourced))
+	messages := make([]codec.Raw, len(sourced))
 	for i := range sourced {
 		messages[i] = sourced[i].Raw
 		if !sourced[i].Untouched {
@@ -98,7 +100,7 @@ func (r *request) appendMade(made []madeMessage, m *render.Sourced) []madeMessag
 	if of != m.Last {
 		of = events.Position{}
 	}
-	recorded, sent := r.format.DigestOf([]events.Raw{m.Raw}), r.format.DigestOf([]events.Raw{r.format.Sendable(m.Raw)})
+	recorded, sent := r.format.DigestOf([]codec.Raw{m.Raw}), r.format.DigestOf([]codec.Raw{r.format.Sendable(m.Raw)})
 	made = append(made, madeMessage{recorded, of})
 	if sent != recorded {
 		made = append(made, madeMessage{sent, of})

@@ -10,21 +10,22 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // lateRequest is a sync of a history of so many messages, behind a late one that published the messages from to until
 // as turns of one message each.
 func lateRequest(h Sessions, length, from, until int, replaces bool) (*request, *state) {
-	raws := make([]events.Raw, length)
+	raws := make([]codec.Raw, length)
 	for i := range raws {
-		raws[i] = events.Raw(fmt.Sprintf(`{"role":"user","content":"message %d"}`, i))
+		raws[i] = codec.Raw(fmt.Sprintf(`{"role":"user","content":"message %d"}`, i))
 	}
 	a := events.Address{Tenant: "t", Session: "s"}
 	r := &request{Syncer: New(h, Config{}), in: &events.SyncRequest{}, address: a, format: events.OpenAI, history: align.Read(events.OpenAI, raws, 0), until: length}
 	st, whole, sent := &state{}, events.Digest{}, undecided{replaces: replaces, settings: "set"}
 	for i := range until {
-		raw := events.Raw(fmt.Sprintf(`{"role":"user","content":"message %d"}`, i))
-		digest := events.OpenAI.DigestOf([]events.Raw{raw})
+		raw := codec.Raw(fmt.Sprintf(`{"role":"user","content":"message %d"}`, i))
+		digest := events.OpenAI.DigestOf([]codec.Raw{raw})
 		whole = whole.With(digest, 1)
 		if i < from {
 			st.chain = append(st.chain, events.Link{Whole: whole})

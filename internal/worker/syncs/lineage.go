@@ -86,7 +86,7 @@ func (r *request) fitsPrefix(ctx context.Context, st *state) (bool, error) {
 
 // fitsBehind reports whether the messages from an index on can follow the first turns of the
 // session. awaited are the calls of these turns without a result.
-func (r *request) fitsBehind(ctx context.Context, turns, at int) (awaited []events.Key, fits bool, err error) {
+func (r *request) fitsBehind(ctx context.Context, turns, at int) (awaited []dialect.Key, fits bool, err error) {
 	err = r.inspect(ctx, func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
 	return awaited, r.history.Fits(at, awaited), err
 }
@@ -169,9 +169,9 @@ type heads struct {
 }
 
 type head struct {
-	roots    []root       // unrecorded ones, the oldest first
-	branches []events.Key // of ids, the oldest first
-	row      bool         // the last request had a new root
+	roots    []root        // unrecorded ones, the oldest first
+	branches []dialect.Key // of ids, the oldest first
+	row      bool          // the last request had a new root
 	last     time.Time
 }
 

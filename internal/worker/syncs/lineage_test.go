@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -35,14 +36,14 @@ func knownTurns(env *workertest.Env, session string) int64 {
 		env.T.Fatal(err)
 	}
 	var out events.StatsResponse
-	if err := events.Unmarshal(reply.Data, &out); err != nil {
+	if err := codec.Unmarshal(reply.Data, &out); err != nil {
 		env.T.Fatal(err)
 	}
 	return out.Turns
 }
 
 // wantHistory checks which history a session has.
-func wantHistory(env *workertest.Env, session string, want []events.Raw) {
+func wantHistory(env *workertest.Env, session string, want []codec.Raw) {
 	env.T.Helper()
 	if got := env.Lineage(session); events.OpenAI.DigestOf(got) != events.OpenAI.DigestOf(want) {
 		env.T.Errorf("%s has %d messages, want %d:\n%.600s\n%.600s", session, len(got), len(want), got, want)
@@ -80,7 +81,7 @@ func TestSyncLineages(t *testing.T) {
 	}
 	edit := func(a *workertest.SyncAgent, i int, text string) {
 		a.History = slices.Clone(a.History)
-		a.History[i] = events.Raw(fmt.Sprintf(`{"role":"user","content":%q}`, text))
+		a.History[i] = codec.Raw(fmt.Sprintf(`{"role":"user","content":%q}`, text))
 	}
 	t.Run("edits at every index", func(t *testing.T) {
 		for i := range 5 {
@@ -116,7 +117,7 @@ func TestSyncLineages(t *testing.T) {
 		a := agent(t, "settings", 1)
 		in := `{"session":"settings","messages":[{"role":"user","content":"another root"}]}`
 		var out events.SyncResponse
-		if err := events.Unmarshal(a.Deliver([]byte(in)).Data, &out); err != nil || out.Session == "" || out.Budget.ContextWindow != 4000 {
+		if err := codec.Unmarshal(a.Deliver([]byte(in)).Data, &out); err != nil || out.Session == "" || out.Budget.ContextWindow != 4000 {
 			t.Errorf("%+v %v", out, err)
 		}
 	})
@@ -158,11 +159,11 @@ func TestSyncLineages(t *testing.T) {
 	t.Run("a sub-agent with the same end", func(t *testing.T) {
 		for _, id := range []string{`,"id":"call_1"`, ``} {
 			a := &workertest.SyncAgent{T: t, Env: env, Session: "equal" + fmt.Sprint(len(id))}
-			call := events.Raw(`{"role":"assistant","content":null,"tool_calls":[{"type":"function"` + id + `,"function":{"name":"read_file","arguments":"{\"path\":\"some/long/path/of/a/file.go\"}"}}]}`)
-			result := events.Raw(`{"role":"tool","tool_call_id":"call_1","content":"the text of the file, which both of them have read just now, the same for both"}`)
+			call := codec.Raw(`{"role":"assistant","content":null,"tool_calls":[{"type":"function"` + id + `,"function":{"name":"read_file","arguments":"{\"path\":\"some/long/path/of/a/file.go\"}"}}]}`)
+			result := codec.Raw(`{"role":"tool","tool_call_id":"call_1","content":"the text of the file, which both of them have read just now, the same for both"}`)
 			if id == "" {
-				call = events.Raw(`{"role":"assistant","content":"I have read the text of the file, which both of them have read just now."}`)
-				result = events.Raw(`{"role":"user","content":"Go on, both of you, and list all that you find there."}`)
+				call = codec.Raw(`{"role":"assistant","content":"I have read the text of the file, which both of them have read just now."}`)
+				result = codec.Raw(`{"role":"user","content":"Go on, both of you, and list all that you find there."}`)
 			}
 			a.Add("user", "the parent")
 			a.History = append(a.History, call, result)
@@ -247,7 +248,7 @@ func TestSyncLineages(t *testing.T) {
 	})
 	t.Run("a worker without memory", func(t *testing.T) {
 		a := agent(t, "memory", 2)
-		one, other := a.History, []events.Raw(nil)
+		one, other := a.History, []codec.Raw(nil)
 		b := *a
 		b.History = slices.Clone(a.History[:3])
 		for i := range 4 {
@@ -277,7 +278,7 @@ func TestSyncLineages(t *testing.T) {
 		a.Call(1, 3)
 		a.Add("assistant", "I have read it.")
 		a.Add("user", "Once more.")
-		a.History = append(a.History, events.Raw(`{"role":"assistant","content":null,"tool_calls":[`+
+		a.History = append(a.History, codec.Raw(`{"role":"assistant","content":null,"tool_calls":[`+
 			`{"id":"call_2","type":"function","function":{"name":"read_file","arguments":"{}"}},`+
 			`{"id":"call_3","type":"function","function":{"name":"read_file","arguments":"{}"}}]}`))
 		a.Sync(0, "")
@@ -299,7 +300,7 @@ func TestSyncLineages(t *testing.T) {
 		} {
 			in := fmt.Sprintf(`{"session":%q,"dry_run":true,"prefix":{"count":%d,"hash":%q},"messages":[%s]}`, a.Session, x.count, hash, x.tail)
 			var out events.SyncResponse
-			if err := events.Unmarshal(a.Deliver([]byte(in)).Data, &out); err != nil || (out.Need == events.NeedAll) != x.all {
+			if err := codec.Unmarshal(a.Deliver([]byte(in)).Data, &out); err != nil || (out.Need == events.NeedAll) != x.all {
 				t.Errorf("%d, %s: %+v %v", x.count, x.tail, out, err)
 			}
 		}
@@ -435,7 +436,7 @@ func TestSyncFamiliesSeen(t *testing.T) {
 				Session string         `json:"session"`
 				Through events.Through `json:"through"`
 			}
-			if err := events.Unmarshal([]byte(got.Data), &about); err != nil {
+			if err := codec.Unmarshal([]byte(got.Data), &about); err != nil {
 				t.Fatal(err)
 			}
 			list = append(list, got.ID+" "+got.Name+" "+about.Session)

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // marked is a message with a mark of what to cache, as agents of a dialect put it there.
-func marked(f events.Format, raw events.Raw) events.Raw {
+func marked(f events.Format, raw codec.Raw) codec.Raw {
 	s := string(raw)
 	switch f {
 	case events.Bedrock:
@@ -22,7 +23,7 @@ func marked(f events.Format, raw events.Raw) events.Raw {
 	default:
 		s = strings.TrimSuffix(s, "}]}") + `,"cache_control":{"type":"ephemeral"}}]}`
 	}
-	return events.Raw(s)
+	return codec.Raw(s)
 }
 
 // A7: a mark of a cache that moves with each call changes nothing: no turn is replaced, the
@@ -37,7 +38,7 @@ func TestSyncWithMarks(t *testing.T) {
 		if f == events.Bedrock {
 			text = `[{"text":"Read them all."}]`
 		}
-		plain := []events.Raw{events.Raw(`{"role":"user","content":` + text + `}`)}
+		plain := []codec.Raw{codec.Raw(`{"role":"user","content":` + text + `}`)}
 		for step := range 12 {
 			a.History = slices.Clone(plain)
 			a.step()

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/mediatest"
 	"compactd/internal/testkit/workertest"
@@ -25,7 +26,7 @@ type mediaAgent struct {
 	edge    *workertest.Edge
 	session string
 	format  events.Format
-	history []events.Raw
+	history []codec.Raw
 }
 
 // say adds words of the user or the assistant.
@@ -44,11 +45,11 @@ func (a *mediaAgent) add(role, text string) {
 	case events.Bedrock:
 		form = `{"role":%q,"content":[{"text":%s}]}`
 	}
-	a.history = append(a.history, events.Raw(fmt.Sprintf(form, role, quoted)))
+	a.history = append(a.history, codec.Raw(fmt.Sprintf(form, role, quoted)))
 }
 
 // sync sends the history, and returns what goes to the provider, which must take it.
-func (a *mediaAgent) sync(query, more string) (events.SyncResponse, []events.Raw) {
+func (a *mediaAgent) sync(query, more string) (events.SyncResponse, []codec.Raw) {
 	a.t.Helper()
 	list := make([]string, len(a.history))
 	for i, m := range a.history {
@@ -58,7 +59,7 @@ func (a *mediaAgent) sync(query, more string) (events.SyncResponse, []events.Raw
 		a.format, more, strings.Join(list, ","))
 	status, text := a.edge.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/"+a.session+"/sync"+query, body)
 	var out events.SyncResponse
-	if err := events.Unmarshal([]byte(text), &out); err != nil || status != http.StatusOK {
+	if err := codec.Unmarshal([]byte(text), &out); err != nil || status != http.StatusOK {
 		a.t.Fatalf("%s %s: %d %.600s", a.format, a.session, status, text)
 	}
 	if slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate }) {
@@ -75,7 +76,7 @@ func (a *mediaAgent) sync(query, more string) (events.SyncResponse, []events.Raw
 }
 
 // work adds exchanges until the history was compacted.
-func (a *mediaAgent) work() (events.SyncResponse, []events.Raw) {
+func (a *mediaAgent) work() (events.SyncResponse, []codec.Raw) {
 	a.t.Helper()
 	for i := range 30 {
 		a.add("assistant", strings.Repeat(fmt.Sprintf("answer %d ", i), 700))
@@ -120,7 +121,7 @@ func TestSyncLargeMedia(t *testing.T) {
 			if i == 0 && (f == events.Anthropic || f == events.OpenAI) {
 				data, form = large, 0
 			}
-			own := events.Raw(mediatest.In(place, data, form))
+			own := codec.Raw(mediatest.In(place, data, form))
 			a.history = append(a.history, own)
 			out, sent := a.sync("", "")
 			if out.Changed || len(sent) != 3 || &sent[2][0] != &own[0] || !out.Budget.WithinBudget || out.Budget.EstimatedInput > 15_000 {
@@ -166,7 +167,7 @@ func TestSyncLargeMedia(t *testing.T) {
 
 // wantPlaceheld checks that messages which compactd writes state that an image was kept by its
 // hash.
-func wantPlaceheld(a *mediaAgent, messages []events.Raw) {
+func wantPlaceheld(a *mediaAgent, messages []codec.Raw) {
 	a.t.Helper()
 	if bad := validate.Messages(a.format, messages); len(bad) > 0 {
 		a.t.Errorf("%s: %v", a.session, bad)
@@ -176,7 +177,7 @@ func wantPlaceheld(a *mediaAgent, messages []events.Raw) {
 	}
 }
 
-func asBytes(list []events.Raw) (out [][]byte) {
+func asBytes(list []codec.Raw) (out [][]byte) {
 	for _, m := range list {
 		out = append(out, m)
 	}
@@ -195,8 +196,8 @@ func TestSyncManyMedia(t *testing.T) {
 	for i := range 40 {
 		shot := mediatest.In(mediatest.Places["anthropic"][3], mediatest.PNG(t, 900_000+16*i), 0)
 		a.history = append(a.history,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"screenshot","input":{}}]}`, i)),
-			events.Raw(strings.Replace(shot, `"t1"`, fmt.Sprintf(`"t%d"`, i), 1)))
+			codec.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"screenshot","input":{}}]}`, i)),
+			codec.Raw(strings.Replace(shot, `"t1"`, fmt.Sprintf(`"t%d"`, i), 1)))
 	}
 	out, sent := a.sync("", "")
 	if !out.Changed || out.Generation == 0 || !out.Budget.WithinBudget || out.Count != int64(len(a.history)) {
@@ -232,9 +233,9 @@ func TestSyncViewWithPlaceholders(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
 	r, e := env.RunEdge()
-	for name, held := range map[string]func(session string, own []events.Raw) []events.Raw{
-		"own":     func(_ string, own []events.Raw) []events.Raw { return own },
-		"context": func(session string, _ []events.Raw) []events.Raw { return env.ContextMessages(session) },
+	for name, held := range map[string]func(session string, own []codec.Raw) []codec.Raw{
+		"own":     func(_ string, own []codec.Raw) []codec.Raw { return own },
+		"context": func(session string, _ []codec.Raw) []codec.Raw { return env.ContextMessages(session) },
 	} {
 		a := &mediaAgent{t: t, edge: e, session: name, format: events.OpenAI}
 		a.add("user", "Look at the picture that I send you next.")
@@ -242,7 +243,7 @@ func TestSyncViewWithPlaceholders(t *testing.T) {
 			a.add("assistant", strings.Repeat(fmt.Sprintf("answer %d ", i), 900))
 			a.add("user", fmt.Sprintf("question %d", i))
 		}
-		own := events.Raw(mediatest.In(mediatest.Places["openai"][0], mediatest.PNG(t, 600_000), 0))
+		own := codec.Raw(mediatest.In(mediatest.Places["openai"][0], mediatest.PNG(t, 600_000), 0))
 		a.history = append(a.history, own)
 		out, inline := a.sync("", "")
 		if out.Generation == 0 || !bytes.Contains(bytes.Join(asBytes(inline), nil), own) {

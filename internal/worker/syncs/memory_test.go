@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // A syncer remembers numbers, digests and names: no message, nor anything that keeps the buffer of one in memory.
@@ -135,7 +136,7 @@ func TestFormOf(t *testing.T) {
 	}
 	for name, change := range map[string]func(*render.View){
 		"format":   func(v *render.View) { v.Format = events.OpenAI },
-		"role":     func(v *render.View) { v.PlaceholderRole = events.RoleSystem },
+		"role":     func(v *render.View) { v.PlaceholderRole = dialect.RoleSystem },
 		"system":   func(v *render.View) { v.SystemInside = true },
 		"demands":  func(v *render.View) { v.Demands.Drops = []string{"name"} },
 		"marks":    func(v *render.View) { v.Marks = 1 },

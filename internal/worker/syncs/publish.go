@@ -9,11 +9,12 @@ import (
 
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 )
 
 // syncTurn is the event of a turn of a sync.
-type syncTurn = events.WireTurn[events.Raw]
+type syncTurn = events.WireTurn[codec.Raw]
 
 // syncedTurn describes a turn that a sync has published.
 type syncedTurn struct {
@@ -115,7 +116,7 @@ func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedT
 		return nil, err
 	}
 	turn.ID = r.eventID(turn, last, digest)
-	body, err := events.Marshal(turn)
+	body, err := codec.Marshal(turn)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedT
 }
 
 // split divides the messages to publish into turns of at most most bytes.
-func (r *request) split(t unpublished, most int) ([][]events.Raw, error) {
+func (r *request) split(t unpublished, most int) ([][]codec.Raw, error) {
 	if t.stable <= t.at || t.stable >= r.until {
 		return r.history.Until(r.until).Split(t.at, most)
 	}
@@ -175,7 +176,7 @@ func (r *request) settings(st *state, t *events.Turn) (bool, error) {
 
 // system returns the system prompt of the request, with the instructions at the beginning of the
 // history.
-func (r *request) system() (events.Raw, error) {
+func (r *request) system() (codec.Raw, error) {
 	if r.history.Lead == 0 || r.history.Before > 0 {
 		return r.in.System, nil
 	}
@@ -184,11 +185,11 @@ func (r *request) system() (events.Raw, error) {
 	switch s := r.in.System; {
 	case s == nil:
 	case s.Kind() == '[':
-		if err := events.Unmarshal(s, &blocks); err != nil {
+		if err := codec.Unmarshal(s, &blocks); err != nil {
 			return nil, events.NewInvalid(events.CodeBadType, "system", "is not a list of blocks")
 		}
 	default:
-		words, _ := events.Text(s)
+		words, _ := codec.Text(s)
 		texts = append(texts, words)
 	}
 	for _, raw := range r.history.Messages[:r.history.Lead] {
@@ -201,12 +202,12 @@ func (r *request) system() (events.Raw, error) {
 		}
 	}
 	if len(texts) == 1 && blocks == nil {
-		return events.Marshal(texts[0])
+		return codec.Marshal(texts[0])
 	}
 	for _, s := range texts {
 		blocks = append(blocks, map[string]string{"type": "text", "text": s})
 	}
-	return events.Marshal(blocks)
+	return codec.Marshal(blocks)
 }
 
 // fork returns the point where a branch without turns begins; nil for any other session.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -80,7 +81,7 @@ func TestSyncTooManyBytes(t *testing.T) {
 	<-r.Worker.Ready()
 	const large = `"refused":{"status":413,"error":"request_too_large"}`
 	a := &workertest.SyncAgent{T: t, Env: env, Session: "bytes"}
-	a.History = append(a.History, events.Raw(`{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`))
+	a.History = append(a.History, codec.Raw(`{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`))
 	a.Add("assistant", "A picture. "+strings.Repeat("It shows a bird. ", 40))
 	a.Add("user", "And now?")
 	a.Sync(0, "")

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // refusedHere reports whether the refusal belongs to the session: the provider refused its newest
@@ -40,7 +41,7 @@ func (r *request) refuse(ctx context.Context, st *state) error {
 	if err != nil {
 		return err
 	}
-	body, err := events.Marshal(o)
+	body, err := codec.Marshal(o)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (r *request) refuse(ctx context.Context, st *state) error {
 type refusal struct {
 	V          int           `json:"v"`
 	ID         string        `json:"id"`
-	Error      events.Raw    `json:"error,omitzero"`
+	Error      codec.Raw     `json:"error,omitzero"`
 	Status     int64         `json:"status,omitzero"`
 	Model      *events.Model `json:"model,omitzero"`
 	Generation int64         `json:"generation"`

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -95,7 +96,7 @@ func TestSyncLateFits(t *testing.T) {
 		}
 		status, text := e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/"+session+"/sync", string(body))
 		var out events.SyncResponse
-		if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 {
+		if err := codec.Unmarshal([]byte(text), &out); err != nil || status != 200 {
 			t.Fatalf("%s: %d %.400s", form, status, text)
 		}
 		if out.Code != "" || !out.Budget.WithinBudget || !out.Changed || !out.Recorded || out.Count != int64(len(history)) {

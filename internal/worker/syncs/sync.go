@@ -14,6 +14,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/payload"
 )
@@ -476,7 +477,7 @@ func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 }
 
 // textsOf reads the messages of a turn from the log, or returns nil if they are gone.
-func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Raw, error) {
+func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]codec.Raw, error) {
 	read, err := r.config.Texts.Turn(ctx, r.address, measure.Seq(st.chain[turn].Seq))
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return nil, nil
@@ -484,7 +485,7 @@ func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Ra
 	if err != nil {
 		return nil, err
 	}
-	out := make([]events.Raw, len(read))
+	out := make([]codec.Raw, len(read))
 	for i := range read {
 		out[i] = read[i].Raw
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -83,7 +84,7 @@ func TestSync(t *testing.T) {
 		a := &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("s%d", seed)}
 		lead := 0
 		if seed%2 == 1 {
-			a.History = append(a.History, events.Raw(`{"role":"system","content":"Be careful."}`))
+			a.History = append(a.History, codec.Raw(`{"role":"system","content":"Be careful."}`))
 			lead = 1
 		}
 		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
@@ -98,7 +99,7 @@ func TestSync(t *testing.T) {
 			case 1:
 				if lead == 1 { // a date in the system's message
 					dated = true
-					a.History[0] = events.Raw(fmt.Sprintf(`{"role":"system","content":"Be careful at step %d."}`, step))
+					a.History[0] = codec.Raw(fmt.Sprintf(`{"role":"system","content":"Be careful at step %d."}`, step))
 				}
 			default:
 				a.Call(step, 20+rng.IntN(60))
@@ -167,11 +168,11 @@ func TestSyncsThatAreLate(t *testing.T) {
 	for s := range 150 {
 		rng := rand.New(rand.NewPCG(uint64(s), 11))
 		name := fmt.Sprintf("s%d", s)
-		var history []events.Raw
+		var history []codec.Raw
 		stored := 0 // an end that changed more than once is held back
 		add := func(n int) {
 			role := []string{"user", "assistant"}[len(history)%2]
-			history = append(history, events.Raw(fmt.Sprintf(`{"role":%q,"content":"message %d.%d of %s"}`, role, n, len(history), name)))
+			history = append(history, codec.Raw(fmt.Sprintf(`{"role":%q,"content":"message %d.%d of %s"}`, role, n, len(history), name)))
 		}
 		for n := range 5 {
 			if back := rng.IntN(4); n > 0 && back < 3 && rng.IntN(2) == 0 {
@@ -180,7 +181,7 @@ func TestSyncsThatAreLate(t *testing.T) {
 			for range 1 + rng.IntN(4) {
 				add(n)
 			}
-			messages, err := events.Marshal(history)
+			messages, err := codec.Marshal(history)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +211,7 @@ func syncUntilStored(env *workertest.Env, in []byte) (out events.SyncResponse) {
 		if err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
 			env.T.Fatalf("%v: %s", err, m.Data)
 		}
-		if err := events.Unmarshal(m.Data, &out); err != nil {
+		if err := codec.Unmarshal(m.Data, &out); err != nil {
 			env.T.Fatal(err)
 		}
 		if out.Recorded {

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -28,24 +29,24 @@ func (a *thinker) step() {
 	switch a.format {
 	case events.Bedrock:
 		a.History = append(a.History,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"thought %d.","signature":"s%d"}}},`+
+			codec.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"thought %d.","signature":"s%d"}}},`+
 				`{"toolUse":{"toolUseId":"c%d","name":"read","input":{}}}]}`, n, n, n)),
-			events.Raw(fmt.Sprintf(`{"role":"user","content":[{"toolResult":{"toolUseId":"c%d","content":[{"text":%q}]}}]}`, n, result)))
+			codec.Raw(fmt.Sprintf(`{"role":"user","content":[{"toolResult":{"toolUseId":"c%d","content":[{"text":%q}]}}]}`, n, result)))
 	case events.AISDK:
 		a.History = append(a.History,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"reasoning","text":"thought %d.","providerOptions":{"anthropic":{"signature":"s%d"}}},`+
+			codec.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"reasoning","text":"thought %d.","providerOptions":{"anthropic":{"signature":"s%d"}}},`+
 				`{"type":"tool-call","toolCallId":"c%d","toolName":"read","input":{}}]}`, n, n, n)),
-			events.Raw(fmt.Sprintf(`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c%d","toolName":"read","output":{"type":"text","value":%q}}]}`, n, result)))
+			codec.Raw(fmt.Sprintf(`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c%d","toolName":"read","output":{"type":"text","value":%q}}]}`, n, result)))
 	case events.OpenAI:
 		a.History = append(a.History,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"reasoning_details":[`+
+			codec.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"reasoning_details":[`+
 				`{"type":"reasoning.text","text":"thought %d.","signature":"s%d"}],"tool_calls":[`+
 				`{"id":"c%d","type":"function","function":{"name":"read","arguments":"{}"}}]}`, n, n, n)),
-			events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, n, result)))
+			codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, n, result)))
 	default:
 		a.History = append(a.History,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"thinking","thinking":"thought %d.","signature":"s%d"},{"type":"tool_use","id":"c%d","name":"read","input":{}}]}`, n, n, n)),
-			events.Raw(fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":%q}]}`, n, result)))
+			codec.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"thinking","thinking":"thought %d.","signature":"s%d"},{"type":"tool_use","id":"c%d","name":"read","input":{}}]}`, n, n, n)),
+			codec.Raw(fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":%q}]}`, n, result)))
 	}
 	a.sync("")
 }
@@ -56,13 +57,13 @@ func (a *thinker) prompt() {
 	if a.format == events.Bedrock {
 		text = `[{"text":"Go on with the next one."}]`
 	}
-	a.History = append(a.History, events.Raw(`{"role":"assistant","content":`+text+`}`), events.Raw(`{"role":"user","content":`+text+`}`))
+	a.History = append(a.History, codec.Raw(`{"role":"assistant","content":`+text+`}`), codec.Raw(`{"role":"user","content":`+text+`}`))
 	a.sync("")
 }
 
 func (a *thinker) sync(more string) {
 	a.T.Helper()
-	messages, err := events.Marshal(a.History)
+	messages, err := codec.Marshal(a.History)
 	if err != nil {
 		a.T.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func (a *thinker) sync(more string) {
 		a.T.Fatalf("%s", reply.Data)
 	}
 	a.Last = events.SyncResponse{}
-	if err := events.Unmarshal(reply.Data, &a.Last); err != nil {
+	if err := codec.Unmarshal(reply.Data, &a.Last); err != nil {
 		a.T.Fatal(err)
 	}
 	a.Sent = align.Apply(a.History, a.Last.Parts)
@@ -90,7 +91,7 @@ func (a *thinker) want(what string, steps ...int) {
 	a.T.Helper()
 	var got []int
 	for n := 1; n <= a.steps; n++ {
-		if slices.ContainsFunc(a.Sent, func(m events.Raw) bool { return strings.Contains(string(m), fmt.Sprintf(`"thought %d."`, n)) }) {
+		if slices.ContainsFunc(a.Sent, func(m codec.Raw) bool { return strings.Contains(string(m), fmt.Sprintf(`"thought %d."`, n)) }) {
 			got = append(got, n)
 		}
 	}
@@ -115,7 +116,7 @@ func TestSyncThinking(t *testing.T) {
 		if f == events.Bedrock {
 			text = `[{"text":"Read them all."}]`
 		}
-		a.History = append(a.History, events.Raw(`{"role":"user","content":`+text+`}`))
+		a.History = append(a.History, codec.Raw(`{"role":"user","content":`+text+`}`))
 		a.sync("")
 		for range 4 {
 			a.step()
@@ -215,7 +216,7 @@ func TestSyncThinkingAdopted(t *testing.T) {
 	r := env.Start("a", observe.Listener{})
 	<-r.Worker.Ready()
 	a := &thinker{SyncAgent: &workertest.SyncAgent{T: t, Env: env, Session: "adopted"}, format: events.Anthropic, provider: "anthropic", model: "claude-opus-5-5"}
-	a.History = []events.Raw{events.Raw(`{"role":"user","content":"Read them all."}`)}
+	a.History = []codec.Raw{codec.Raw(`{"role":"user","content":"Read them all."}`)}
 	a.sync("")
 	step := func() {
 		a.step()

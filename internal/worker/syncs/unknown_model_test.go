@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
@@ -40,8 +41,8 @@ func TestUnknownModel(t *testing.T) {
 			for step := range 3 {
 				a.Add("user", fmt.Sprintf("Question %d of the user.", step))
 				var out events.SyncResponse
-				messages, _ := events.Marshal(a.History) // JSON already
-				if err := events.Unmarshal(a.Deliver(fmt.Appendf(nil, `{"session":%q,"wait_ms":8000,"messages":%s,%s}`, a.Session, messages, c.fields)).Data, &out); err != nil {
+				messages, _ := codec.Marshal(a.History) // JSON already
+				if err := codec.Unmarshal(a.Deliver(fmt.Appendf(nil, `{"session":%q,"wait_ms":8000,"messages":%s,%s}`, a.Session, messages, c.fields)).Data, &out); err != nil {
 					t.Fatal(err)
 				}
 				wantUnknown(t, "sync", out.Warnings, c.names, c.names != "" && step == 0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/strict"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -39,10 +40,10 @@ func TestSyncIsValidForItsProvider(t *testing.T) {
 					a.Session, c.format, provider, model, strings.Join(history, ","))
 				reply := a.Deliver([]byte(in))
 				var out events.SyncResponse
-				if err := events.Unmarshal(reply.Data, &out); err != nil || reply.Header.Get("Nats-Service-Error-Code") != "" {
+				if err := codec.Unmarshal(reply.Data, &out); err != nil || reply.Header.Get("Nats-Service-Error-Code") != "" {
 					t.Fatalf("%v %s", err, reply.Data)
 				}
-				for name, messages := range map[string][]events.Raw{"sync": out.Messages, "context": env.ContextMessages(a.Session)} {
+				for name, messages := range map[string][]codec.Raw{"sync": out.Messages, "context": env.ContextMessages(a.Session)} {
 					call := strict.Call{Provider: provider, Model: model, Format: c.format, Tools: json.RawMessage(`[{"name":"n"}]`)}
 					for _, m := range messages {
 						call.Messages = append(call.Messages, json.RawMessage(m))

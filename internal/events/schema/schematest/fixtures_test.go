@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 )
 
@@ -43,11 +43,11 @@ func TestFixtures(t *testing.T) {
 			}
 		}
 		v := reflect.New(p.Type).Interface()
-		if err := events.UnmarshalStrict(data, v); err != nil {
+		if err := codec.UnmarshalStrict(data, v); err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		again, err := events.Marshal(v)
+		again, err := codec.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Payload is one shape that travels.
@@ -118,11 +119,11 @@ type (
 	turnPayload struct {
 		versioned
 		events.Turn
-		Usage events.Raw `json:"usage,omitzero"`
+		Usage codec.Raw `json:"usage,omitzero"`
 	}
 	syncPayload struct {
 		events.SyncRequest
-		Usage events.Raw `json:"usage,omitzero"`
+		Usage codec.Raw `json:"usage,omitzero"`
 	}
 	compactPayload struct {
 		versioned

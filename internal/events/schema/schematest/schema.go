@@ -13,8 +13,8 @@ import (
 	"compactd/internal/events/schema"
 )
 
-// dialect is the version of JSON Schema that is sent.
-const dialect = "https://json-schema.org/draft/2020-12/schema"
+// jsonSchema is the version of JSON Schema that is sent.
+const jsonSchema = "https://json-schema.org/draft/2020-12/schema"
 
 // All returns the schemas of all payloads by name. source is the directory of package
 // events, whose comments become descriptions.
@@ -29,7 +29,7 @@ func All(source string) (map[string]*jsonschema.Schema, error) {
 		if err != nil {
 			return nil, fmt.Errorf("describe %s: %w", p.Name, err)
 		}
-		s.Schema, s.ID = dialect, schema.ID(p.Name)
+		s.Schema, s.ID = jsonSchema, schema.ID(p.Name)
 		out[p.Name] = s
 	}
 	return out, nil

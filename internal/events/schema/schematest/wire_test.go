@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 )
 
@@ -69,7 +69,7 @@ func shownIn(title string, data []byte) (string, error) {
 		}
 		err := schematest.Validate(p.Name, data)
 		if err == nil {
-			err = events.UnmarshalStrict(data, reflect.New(p.Type).Interface())
+			err = codec.UnmarshalStrict(data, reflect.New(p.Type).Interface())
 		}
 		if err == nil {
 			return p.Name, nil

@@ -15,6 +15,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // words are what the source states about types beside their shape.
@@ -105,7 +107,7 @@ func sentence(groups ...*ast.CommentGroup) string {
 // anything, and a name of a list states what is in it today.
 func (w *words) types() map[reflect.Type]*jsonschema.Schema {
 	out := map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[events.Raw]():            {},
+		reflect.TypeFor[codec.Raw]():             {},
 		reflect.TypeFor[events.SessionsCursor](): {Type: "string"},
 		reflect.TypeFor[events.Place]():          {Type: "string"},
 		reflect.TypeFor[events.SyncRange]():      {Type: "array", Items: &jsonschema.Schema{Type: "integer"}, MinItems: new(2), MaxItems: new(2)},
@@ -114,7 +116,7 @@ func (w *words) types() map[reflect.Type]*jsonschema.Schema {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[events.Code](), reflect.TypeFor[events.FileKind](), reflect.TypeFor[events.Format](), reflect.TypeFor[events.Health](),
 		reflect.TypeFor[events.Kind](), reflect.TypeFor[events.Lane](), reflect.TypeFor[events.Level](), reflect.TypeFor[events.Op](),
-		reflect.TypeFor[events.Reason](), reflect.TypeFor[events.RecordKind](), reflect.TypeFor[events.Role](), reflect.TypeFor[events.Stage](),
+		reflect.TypeFor[events.Reason](), reflect.TypeFor[events.RecordKind](), reflect.TypeFor[dialect.Role](), reflect.TypeFor[events.Stage](),
 	} {
 		s := &jsonschema.Schema{Type: "string"}
 		for _, v := range w.values[t.Name()] {

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
 )
@@ -39,7 +40,7 @@ func (v *session) addResources(s *mcp.Server) {
 		if err != nil {
 			return "", err
 		}
-		data, err := events.Marshal(in.Record)
+		data, err := codec.Marshal(in.Record)
 		return string(data), err
 	}))
 	s.AddResourceTemplate(&mcp.ResourceTemplate{
@@ -112,6 +113,6 @@ func (v *session) generation(ctx context.Context, uri string) (string, error) {
 	if !out.Known {
 		return "", errUnknown
 	}
-	data, err := events.Marshal(out)
+	data, err := codec.Marshal(out)
 	return string(data), err
 }

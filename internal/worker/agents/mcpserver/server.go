@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/service"
 )
 
@@ -81,7 +82,7 @@ func typed[A any](call func(*session, context.Context, *A) (string, error)) func
 	return func(v *session, ctx context.Context, arguments json.RawMessage) (string, error) {
 		var a A
 		if len(arguments) > 0 {
-			if err := events.UnmarshalStrict(events.Raw(arguments), &a); err != nil {
+			if err := codec.UnmarshalStrict(codec.Raw(arguments), &a); err != nil {
 				return "", events.NewInvalid(events.CodeBadType, "", "an argument is unknown, occurs twice, or has the wrong type")
 			}
 		}

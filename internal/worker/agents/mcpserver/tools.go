@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
 )
@@ -88,7 +90,7 @@ func (v *session) recall(ctx context.Context, in *recallArguments) (string, erro
 }
 
 // writeMessage writes the readable content of a message.
-func writeMessage(b *strings.Builder, ancestor string, turn, index int64, m *events.Message) {
+func writeMessage(b *strings.Builder, ancestor string, turn, index int64, m *dialect.Message) {
 	fmt.Fprintf(b, "[%sturn %d, message %d, %s]\n", events.InAncestor(ancestor), turn, index, m.Role)
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -242,7 +244,7 @@ func (v *session) compact(ctx context.Context, in *compactArguments) (string, er
 		return "", err
 	}
 	event := &service.Event{Address: v.Address, Kind: events.KindCompact, ID: request.ID, Wait: events.DefaultWait}
-	if event.Body, err = events.Marshal(&request); err != nil {
+	if event.Body, err = codec.Marshal(&request); err != nil {
 		return "", err
 	}
 	out, err := v.service.Publish(ctx, event)
