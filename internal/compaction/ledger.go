@@ -274,7 +274,7 @@ func (l *Ledger) thresholds() policy.Thresholds { return l.thresholdsOf(l.prompt
 func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
 	g := &l.cache
 	fixed := l.fixed(p)
-	return g.policy.ThresholdsBelow(g.window, max(g.least, g.policy.ReserveBeside(fixed, g.window, g.reserve)), fixed, g.dearer)
+	return g.policy.Thresholds(g.window, max(g.least, g.policy.ReserveBeside(fixed, g.window, g.reserve)), fixed, g.dearer)
 }
 
 // fixed is the part of a prompt that no compaction reduces: system prompt, leading system messages and tools.

@@ -251,7 +251,7 @@ func (a args) check() string {
 // checkBudget is the budget with what the policy leaves of an output reserve.
 func checkBudget(p measure.Prompt, window, reserve measure.Tokens, policy *policy.Policy) events.Budget {
 	reserve = policy.Reserve(reserve)
-	m := policy.Thresholds(window, reserve, p.Fixed)
+	m := policy.Thresholds(window, reserve, p.Fixed, window)
 	return m.BudgetOf(p, window, policy)
 }
 

@@ -60,7 +60,7 @@ func answerThreshold(c *reference.Case) any {
 		p.TriggerMode, p.ThresholdTokens = "tokens", in.SessionOverride
 	}
 	window := c.Release.Table.Window(in.Provider, in.Model)
-	return reference.Fields{"tokens": p.Thresholds(window, measure.OutputReserve(window, 0), 0).Trigger}
+	return reference.Fields{"tokens": p.Thresholds(window, measure.OutputReserve(window, 0), 0, window).Trigger}
 }
 
 func answerBudget(c *reference.Case) any {

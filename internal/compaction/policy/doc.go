@@ -3,7 +3,7 @@
 //
 //	p, ok := policy.Preset("claude")
 //	p, err := p.With(codec.Raw(`{"threshold":0.7,"target":0.5,"info":0.5}`)) // a session's own
-//	t := p.Thresholds(window, reserve, fixed)
+//	t := p.Thresholds(window, reserve, fixed, window)
 //	compact := t.BudgetOf(prompt, window, &p).ShouldCompact
 //
 // # Terms

@@ -70,14 +70,9 @@ const (
 const mostFixed measure.PPM = 500_000
 
 // Thresholds returns the thresholds of a window and its output reserve, for an input with a fixed part that
-// no compaction reduces.
-func (p *Policy) Thresholds(window, reserve, fixed measure.Tokens) Thresholds {
-	return p.ThresholdsBelow(window, reserve, fixed, never)
-}
-
-// ThresholdsBelow is like Thresholds, with a trigger of at most most: above that each token costs more. The
-// thresholds below the trigger move with it.
-func (p *Policy) ThresholdsBelow(window, reserve, fixed, most measure.Tokens) Thresholds {
+// no compaction reduces. The trigger is at most most: above that each token costs more. The thresholds below
+// the trigger move with it.
+func (p *Policy) Thresholds(window, reserve, fixed, most measure.Tokens) Thresholds {
 	m := Thresholds{Available: window - reserve}
 	of, in := m.Available, measure.PPM(measure.Million) // base of the shares
 	m.limit = m.Available

@@ -16,7 +16,7 @@ import (
 // checkBudget is the budget with what the policy leaves of an output reserve.
 func checkBudget(p measure.Prompt, window, reserve measure.Tokens, policy *policy.Policy) events.Budget {
 	reserve = policy.Reserve(reserve)
-	m := policy.Thresholds(window, reserve, p.Fixed)
+	m := policy.Thresholds(window, reserve, p.Fixed, window)
 	return m.BudgetOf(p, window, policy)
 }
 
@@ -206,7 +206,7 @@ func TestRoomForTheHistory(t *testing.T) {
 		{"trigger in tokens", tokens, 20_000, 80_000, 90_000, 100_000},
 		{"reference", reference, 48_000, 95_200, 108_800, 108_800},
 	} {
-		m := c.policy.Thresholds(200_000, 64_000, c.fixed)
+		m := c.policy.Thresholds(200_000, 64_000, c.fixed, 200_000)
 		if m.Target != c.target || m.Prepare != c.prepare || m.Trigger != c.trigger {
 			t.Errorf("%s: target %d, prepare %d, trigger %d; want %d, %d, %d", c.name, m.Target, m.Prepare, m.Trigger, c.target, c.prepare, c.trigger)
 		}
