@@ -117,7 +117,7 @@ test-release: ## Build the release twice, compare the sums, install and start ea
 # Packages without goroutines of their own, and those whose goroutines others have too:
 # the measuring tools, whole workers, and the scripts of the commands, which start hundreds of
 # processes. The race detector makes them five times slower, so make race runs them under it.
-PLAIN = ./cmd/... ./deploy/... ./docs ./examples/... ./tools/... ./internal/align ./internal/compaction/... \
+PLAIN = ./cmd/... ./deploy/... ./docs ./examples/... ./scripts ./tools/... ./internal/align ./internal/compaction/... \
 	./internal/disk ./internal/events/... ./internal/exact ./internal/overflow ./internal/policyfile ./internal/stored \
 	$(addprefix ./internal/ops/,access cli/... diff facts named sqlite term transcript units whatif) \
 	./internal/summarize $(addprefix ./internal/summarize/,attached claim extract llm sanitize snippet summarizetest) \
@@ -262,8 +262,8 @@ words: ## Find words that are not those of docs/glossary.md (ARGS=-by-directory,
 	@go run ./tools/words $(ARGS)
 
 .PHONY: size
-size: ## Count lines by directory: product, tools, tests, docs (ARGS='-at COMMIT')
-	@go run ./tools/size $(ARGS)
+size: ## Count lines by directory: product, tools, tests, docs (ARGS=COMMIT)
+	@scripts/size $(ARGS)
 
 .PHONY: schemas
 schemas: ## Write internal/events/schema from the structs and routes
