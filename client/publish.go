@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
-	"compactd/internal/broker/retry"
+	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/trace"
@@ -33,20 +31,17 @@ type Turn struct {
 
 // message is an event on its way to the log.
 type message struct {
+	*stream.Event
 	kind     events.Kind
 	id       string
-	payload  []byte
 	config   *settings // that a turn carries, or an earlier one did
 	deferred *offer    // came before the acknowledgement it depends on
-
-	msgID      string // Nats-Msg-Id, which is id unless another client has used that
-	unknown    bool   // a try under msgID had no answer, so that it may be stored
-	collisions int    // ids that other clients had used
 }
 
 // newMessage is an event before its first try.
-func newMessage(k events.Kind, id string, payload []byte, config *settings) *message {
-	return &message{kind: k, id: id, payload: payload, config: config, msgID: id}
+func (s *Session) newMessage(k events.Kind, id string, payload []byte, config *settings) (*message, error) {
+	e, err := stream.NewEvent(k, s.at, id, payload)
+	return &message{Event: e, kind: k, id: id, config: config}, err
 }
 
 // wireTurn is a session.turn. The settings that it carries hold from then on.
@@ -140,7 +135,8 @@ func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	if _, err := format.ReadNew(t.Messages); err != nil {
 		return nil, nil, err
 	}
-	return newMessage(events.KindTurn, w.ID, payload, s.config), t, nil
+	m, err := s.newMessage(events.KindTurn, w.ID, payload, s.config)
+	return m, t, err
 }
 
 // flush sends the open event until it is acknowledged.
@@ -171,87 +167,44 @@ func (s *Session) flush(ctx context.Context) error {
 	return nil
 }
 
-// tryTimeout is the wait of a try for its acknowledgement.
-const tryTimeout = 2 * time.Second
-
-// pauses are those between tries.
-var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: time.Second}
-
-// margin is the room for headers in the server's max_payload.
-const margin = 1 << 10
-
 // maxCollisions bounds the ids of an event that other clients have used; more end its delivery with
 // [CodeDuplicateID].
 const maxCollisions = 3
 
 // deliver publishes an event until it is acknowledged, and returns its sequence. It
 // is stored once, however often it is sent: id and number stay. The server compares
-// message ids over all tenants. A duplicate of a first try is the event of another
-// client, and nothing was stored: the event goes out again under a new message id.
-// After a try without an answer a duplicate is that try. Final errors are [CodeTooLarge],
-// [CodeDuplicateID] and a refusal of the server; it ends with [CodeUnacknowledged] when ctx ends
-// or the connection is closed for good.
+// message ids over all tenants. An id that another client has used is replaced: nothing
+// was stored under it. Final errors are [CodeTooLarge], [CodeDuplicateID] and a refusal of
+// the server; it ends with [CodeUnacknowledged] when ctx ends or the connection is closed for good.
 func (s *Session) deliver(ctx context.Context, m *message) (seq uint64, err error) {
-	subject, err := events.Input(m.kind, s.at)
-	if err != nil {
-		return 0, typed(err)
-	}
 	ctx, end := trace.Start(ctx, "publish "+string(m.kind), s.at)
 	defer func() { end(err) }()
-	_ = pauses.Do(ctx, nil, func() error { // err has more
-		seq, err = s.send(ctx, subject, m)
-		return retry.When(retryable(err) && !s.c.nc.IsClosed(), err)
-	})
-	if retryable(err) {
+	trace.Set(ctx, m.Header)
+	ack, err := m.Persist(ctx, s.c.js, nil, nil)
+	for n := 1; s.taken(m, err) && n < maxCollisions; n++ {
+		ack, err = m.Persist(ctx, s.c.js, nil, nil)
+	}
+	switch {
+	case err == nil:
+		return ack.Sequence, nil
+	case errors.As(err, new(*stream.IDTakenError)):
+		err = newError(CodeDuplicateID, fmt.Sprintf("the server reports a duplicate of %d random message ids; nothing was stored", maxCollisions),
+			"Something between this client and the server copies message ids: connect without it.")
+	case jsapi.Republish(err), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, context.Canceled): // it may be stored
 		err = newError(CodeUnacknowledged, "no acknowledgement came in time: "+err.Error(), "Is a NATS server running there, and has a worker ever run on it?")
 	}
-	if err != nil {
-		return 0, fmt.Errorf("publish %s: %w", m.kind, err)
-	}
-	return seq, nil
+	return 0, fmt.Errorf("publish %s: %w", m.kind, typed(err))
 }
 
-// errDuplicate: another client has used the message id.
-var errDuplicate = errors.New("the message id was used by another client")
-
-// send publishes an event once.
-func (s *Session) send(ctx context.Context, subject string, m *message) (uint64, error) {
-	if limit := connect.MaxPayload(s.c.nc); limit > 0 && len(m.payload)+margin > limit {
-		return 0, newError(CodeTooLarge, fmt.Sprintf("the event has %d bytes; the server takes %d", len(m.payload), limit), events.Codes[events.CodeTooLarge].Hint)
+// taken reports whether a message of another client has the message id of an event, and then gives the event another.
+func (s *Session) taken(m *message, err error) bool {
+	taken, ok := errors.AsType[*stream.IDTakenError](err)
+	if !ok {
+		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
-	defer cancel()
-	out := &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.msgID}}}
-	trace.Set(ctx, out.Header)
-	ack, err := s.c.js.PublishMsg(ctx, out)
-	switch {
-	case err != nil:
-		m.unknown = m.unknown || !jsapi.NotStored(err)
-		return 0, err
-	case ack.Duplicate && !m.unknown:
-		return 0, s.renewID(m, ack.Sequence)
-	default:
-		return ack.Sequence, nil
-	}
-}
-
-// renewID gives an event another message id, and returns errDuplicate: a message of another
-// client, at seq, has the one it had.
-func (s *Session) renewID(m *message, seq uint64) error {
 	if s.c.onDuplicate != nil {
-		s.c.onDuplicate(Duplicate{Session: s.at.Session, ID: m.msgID, Seq: seq})
+		s.c.onDuplicate(Duplicate{Session: s.at.Session, ID: taken.ID, Seq: taken.Seq})
 	}
-	m.msgID = uuid.NewString()
-	if m.collisions++; m.collisions < maxCollisions {
-		return errDuplicate
-	}
-	return newError(CodeDuplicateID, fmt.Sprintf("the server reports a duplicate of %d random message ids; nothing was stored", m.collisions),
-		"Something between this client and the server copies message ids: connect without it.")
-}
-
-// retryable reports whether sending the event again may succeed. The end of a context or of the connection counts: it
-// leaves open whether the event is stored, and deliver, which stops then, reports it as unacknowledged.
-func retryable(err error) bool {
-	return jsapi.Republish(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, errDuplicate)
+	m.Rename(uuid.NewString())
+	return true
 }

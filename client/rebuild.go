@@ -58,7 +58,7 @@ func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, e
 	var v *view
 	var t *tail
 	var err error
-	_ = pauses.Do(ctx, nil, func() error { // err has more
+	_ = retry.Pauses{First: 20 * time.Millisecond, Last: time.Second}.Do(ctx, nil, func() error { // err has more
 		v, t, err = s.onceFromWorker(ctx, streams)
 		return retry.When(errors.Is(err, errBelow), err)
 	})

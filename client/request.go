@@ -111,7 +111,7 @@ func (s *Session) End(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	m, err := newRequest(events.KindEnd, wireRequest{})
+	m, err := s.newRequest(events.KindEnd, wireRequest{})
 	if err != nil {
 		return err
 	}
@@ -130,18 +130,18 @@ func (s *Session) End(ctx context.Context) error {
 	return nil
 }
 
-func newRequest(k events.Kind, w wireRequest) (*message, error) {
+func (s *Session) newRequest(k events.Kind, w wireRequest) (*message, error) {
 	w.V, w.ID = events.Version, uuid.NewString()
 	payload, err := codec.Marshal(w)
 	if err != nil {
 		return nil, err
 	}
-	return newMessage(k, w.ID, payload, nil), nil
+	return s.newMessage(k, w.ID, payload, nil)
 }
 
 // request publishes an event and waits for the outcome that answers it.
 func (s *Session) request(ctx context.Context, k events.Kind, w wireRequest) (Compaction, error) {
-	m, err := newRequest(k, w)
+	m, err := s.newRequest(k, w)
 	if err != nil {
 		return Compaction{}, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/broker/retry"
+	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
@@ -48,9 +49,13 @@ func (f *flags) publish(ctx context.Context, k events.Kind, session named.Sessio
 	if err != nil {
 		return nil, err
 	}
-	ack, err := replay.Publish(ctx, js, k, a, replay.MessageID(a, id), payload)
+	e, err := stream.NewEvent(k, a, replay.MessageID(a, id), payload)
 	if err != nil {
 		return nil, err
+	}
+	ack, err := e.Publish(ctx, js)
+	if err != nil {
+		return nil, fmt.Errorf("publish: %w", err)
 	}
 	stored := result{Seq: ack.Sequence, ID: id, State: stateStored, Note: cli.Program("publisher") + " watch shows its outcome"}
 	return &watcher{nc: nc, at: a, received: received, result: stored, denied: &f.denied}, nil

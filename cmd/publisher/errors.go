@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/request"
+	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -71,7 +72,7 @@ func failureOf(err error) failure {
 	if c, ok := errors.AsType[*connect.Error](err); ok {
 		f.connect(c)
 	}
-	if _, ok := errors.AsType[*replay.DuplicateError](err); ok {
+	if _, ok := errors.AsType[*stream.IDTakenError](err); ok {
 		f.Code, f.exit = replay.CodeDuplicateID, exitRefused
 		f.Hint = "If it was published before, it is stored: " + cli.Program("publisher") + " stats shows the session. Else give the event another id."
 	}

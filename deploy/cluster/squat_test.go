@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/client"
+	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/ops/replay"
 	"compactd/internal/testkit/edge"
@@ -71,7 +72,7 @@ func TestSquattedIDs(t *testing.T) {
 			}
 		}
 		_, err := replay.Publisher{JS: victim.js}.Persist(t.Context(), events.KindTurn, a, id, []byte(turn(n/2+1)))
-		_, taken := errors.AsType[*replay.DuplicateError](err)
+		_, taken := errors.AsType[*stream.IDTakenError](err)
 		switch {
 		case taken:
 			refused++

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
@@ -66,18 +66,18 @@ func Request(ctx context.Context, js jetstream.JetStream, a events.Address, id s
 }
 
 func publishForget(ctx context.Context, js jetstream.JetStream, a events.Address, id string) (*jetstream.PubAck, error) {
-	subject, err := events.Input(events.KindForget, a)
-	if err != nil {
-		return nil, err
-	}
 	data, err := codec.Marshal(events.Header{V: events.Version, ID: id})
 	if err != nil {
 		return nil, err
 	}
-	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	ack, err := js.PublishMsg(ctx, m)
-	if err == nil && ack.Duplicate { // another event has the id: this one was not stored
-		ack, err = stream.PublishUnderRandomID(ctx, js, m)
+	e, err := stream.NewEvent(events.KindForget, a, id, data)
+	if err != nil {
+		return nil, err
+	}
+	ack, err := e.Publish(ctx, js)
+	if _, taken := errors.AsType[*stream.IDTakenError](err); taken {
+		e.Rename(uuid.NewString())
+		return e.Publish(ctx, js)
 	}
 	return ack, err
 }

@@ -92,7 +92,9 @@ func Unreachable(err error) bool {
 
 // Republish reports whether a message that was not acknowledged may be stored by another attempt, under its id. While
 // the message of an earlier attempt is being stored, a slightly later one gets its sequence.
-func Republish(err error) bool { return Unreachable(err) || HasCode(err, codeDuplicateInProcess) }
+func Republish(err error) bool {
+	return Unreachable(err) || HasCode(err, codeDuplicateInProcess) || errors.Is(err, nats.ErrReconnectBufExceeded)
+}
 
 // NotStored reports whether the error of an attempt to publish means that it stored nothing. After any other error the
 // message may be stored.

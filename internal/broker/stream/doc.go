@@ -1,6 +1,6 @@
 // Package stream reads the streams: the log of a partition in order and without end, a part of a
 // stream up to its end, single messages by sequence or by subject, and the backlog after a
-// cursor. It also publishes an event once.
+// cursor. It also publishes events: an [Event] until it is acknowledged, and [PublishOnce].
 //
 //	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partitions: []int{3}, Seq: 17}, decide)
 //	err = stream.Read(ctx, js, stream.Selection{Stream: topology.OutcomesStream, Filters: []string{"out.3.>"}}, each)

@@ -9,7 +9,7 @@
 // sends the usage that it was billed, and swaps its history at a turn boundary when a
 // compaction has come: its messages, then the agent's own turns after through.
 //
-// [Publish] and [Persist] are the single calls of which both are made.
+// [Publisher] publishes the events of both.
 //
 // # Guarantees
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
 
+	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
@@ -225,7 +226,7 @@ func (f *fleet) send(ctx context.Context, a *agent) error {
 	}
 	began := time.Now()
 	ack, err := Publisher{f.js, f.config.Waiting}.Persist(ctx, events.KindTurn, a.address, MessageID(a.address, id), data)
-	if _, taken := errors.AsType[*DuplicateError](err); taken {
+	if _, taken := errors.AsType[*stream.IDTakenError](err); taken {
 		return fmt.Errorf("%w: %w", errNameUsed, err)
 	}
 	if err != nil {

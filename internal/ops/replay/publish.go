@@ -2,18 +2,14 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
-	"compactd/internal/broker/retry"
-	"compactd/internal/broker/topology"
+	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 )
 
@@ -22,24 +18,10 @@ const (
 	retryFor = time.Minute
 	// quietFor is the time of failing tries before a report: a reconnect.
 	quietFor = time.Second
-	// retryPause is between two tries; a reconnect takes about as long.
-	retryPause = 100 * time.Millisecond
 )
 
-// CodeDuplicateID names a [*DuplicateError] to programs.
+// CodeDuplicateID names a [*stream.IDTakenError] to programs.
 const CodeDuplicateID events.Code = "client_duplicate_id"
-
-// DuplicateError states that the server has the message id of an event that was sent for
-// the first time: nothing was stored of the event. The message that has the id is an
-// earlier copy, or one of another tenant, for the server compares ids over all of them.
-type DuplicateError struct {
-	ID  string
-	Seq uint64 // of the message that has the id
-}
-
-func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("nothing was stored: the server has a message of the id %s already, at sequence %d", e.ID, e.Seq)
-}
 
 // Publisher publishes events until they are acknowledged. Its fields may be used by many goroutines.
 type Publisher struct {
@@ -48,30 +30,22 @@ type Publisher struct {
 	Waiting func(error)
 }
 
-// Persist publishes an event until it is acknowledged, for a minute at most: under
-// one id it is stored once, however often it is sent. It waits for an answer, a stream and room in
-// it. A duplicate of a first try is a [*DuplicateError]; one that follows a try without an answer
-// is that try.
-func (p Publisher) Persist(ctx context.Context, k events.Kind, a events.Address, id string, payload []byte) (ack *jetstream.PubAck, err error) {
-	began, unknown := time.Now(), false
-	waiting := func(err error) {
+// Persist publishes an event until it is acknowledged, for a minute at most: see [stream.Event]. It waits for an answer,
+// a stream and room in it.
+func (p Publisher) Persist(ctx context.Context, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+	e, err := stream.NewEvent(k, a, id, payload)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, retryFor)
+	defer cancel()
+	began := time.Now()
+	ack, err := e.Persist(ctx, p.JS, jsapi.Full, func(err error) {
 		if p.Waiting != nil && time.Since(began) > quietFor {
 			p.Waiting(err)
 		}
-	}
-	_ = retry.Every(retryPause).Do(ctx, waiting, func() error { // err has more
-		ack, err = Publish(ctx, p.JS, k, a, id, payload)
-		taken, repeated := errors.AsType[*DuplicateError](err)
-		switch {
-		case repeated && unknown:
-			ack, err = &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
-		case err != nil && time.Since(began) < retryFor && (jsapi.Republish(err) || jsapi.Full(err)):
-			unknown = unknown || !jsapi.NotStored(err)
-			return err
-		}
-		return retry.Final(err)
 	})
-	return ack, err
+	return ack, jsapi.Wrap(err, "publish")
 }
 
 // space is the namespace of message ids.
@@ -84,28 +58,4 @@ func MessageID(a events.Address, id string) string {
 		return ""
 	}
 	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%s\x00%s", a.Tenant, a.Session, id)).String()
-}
-
-// Publish publishes an event of any kind, once, and returns where it is in the log. A
-// duplicate is a [*DuplicateError].
-func Publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
-	subject, err := events.Input(k, a)
-	if err != nil {
-		return nil, err
-	}
-	if limit := connect.MaxPayload(js.Conn()); len(payload)+1024 > limit {
-		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(payload), limit))
-	}
-	m := &nats.Msg{Subject: subject, Data: payload, Header: nats.Header{}}
-	if id != "" {
-		m.Header.Set(nats.MsgIdHdr, id)
-	}
-	ack, err := js.PublishMsg(ctx, m)
-	if err != nil {
-		return nil, fmt.Errorf("publish: %w", err)
-	}
-	if ack.Duplicate {
-		return nil, fmt.Errorf("publish: %w", &DuplicateError{id, ack.Sequence})
-	}
-	return ack, nil
 }

@@ -60,7 +60,7 @@ func (r *run) awaitReceived(ctx context.Context, rep *Report) error {
 		var out events.OutcomeResponse
 		wait := awaitSlice.Milliseconds()
 		in := events.OutcomeRequest{About: s.address.About(), Seq: s.last, WaitMS: &wait}
-		err = retry.Every(retryPause).Do(ctx, nil, func() error { // busy, or not decided yet
+		err = retry.Every(100*time.Millisecond).Do(ctx, nil, func() error { // busy, or not decided yet
 			return request.SendWithin(ctx, r.config.Conn, 2*awaitSlice, subject, in, &out)
 		})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
@@ -153,7 +154,7 @@ func (r *run) send(ctx context.Context, s *SessionReport, t transcript.Turn) err
 	began := time.Now()
 	a := s.address
 	ack, err := r.log.Persist(ctx, events.KindTurn, a, MessageID(a, t.ID), t.Payload)
-	_, repeated := errors.AsType[*DuplicateError](err)
+	_, repeated := errors.AsType[*stream.IDTakenError](err)
 	if repeated { // of an earlier replay, or of another tenant: workers ignore a turn that they have
 		ack, err = r.log.Persist(ctx, events.KindTurn, a, uuid.NewString(), t.Payload)
 	}

@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/request"
+	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
@@ -43,7 +44,11 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 	}
 	a := events.Address{Tenant: "default", Session: "s1"}
 	payload := []byte(`{"messages":[{"role":"user","content":"hi"}]}`)
-	if _, err := Publish(t.Context(), js, events.KindTurn, a, "t1", payload); err == nil || !jsapi.NoStream(err) {
+	e, err := stream.NewEvent(events.KindTurn, a, "t1", payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Publish(t.Context(), js); err == nil || !jsapi.NoStream(err) {
 		t.Fatalf("without a stream: %v; want no answer", err)
 	}
 
@@ -59,7 +64,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 	if err := <-made; err != nil {
 		t.Fatal(err)
 	}
-	var taken *DuplicateError
+	var taken *stream.IDTakenError
 	if again, err := (Publisher{JS: js}).Persist(t.Context(), events.KindTurn, a, "t1", payload); !errors.As(err, &taken) || taken.Seq != first.Sequence {
 		t.Errorf("published by another: %+v, %v; want the duplicate of %d as an error", again, err, first.Sequence)
 	}

@@ -5,15 +5,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/connect"
-	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -32,15 +28,11 @@ type Event struct {
 	Wait time.Duration // until it is decided and its effect is done
 }
 
-// Tries to publish one event.
 const (
-	tryTimeout  = 2 * time.Second
-	publishTime = 6 * time.Second // of all tries
+	publishTime = 6 * time.Second // of all attempts to publish one event
 	// answerPause is how often a compaction is looked for that waits for a summary.
 	answerPause = 100 * time.Millisecond
 )
-
-var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: 500 * time.Millisecond}
 
 // Publish stores an event, and answers when it is decided, with the history where it requests one. After an
 // error of its own the event may be stored; where it was not decided in time, the answer has turn_pending.
@@ -208,12 +200,12 @@ func (s *Service) undecided(ctx context.Context, k events.Kind, a events.Address
 
 // store publishes an event under the first of its message ids that no other event has.
 func (s *Service) store(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
-	subject, err := events.Input(k, a)
-	if err != nil {
-		return 0, false, err
-	}
 	for _, msgID := range []string{id, boundID(a, k, id), uuid.NewString()} {
-		seq, duplicate, err = s.send(ctx, subject, msgID, body)
+		e, err := stream.NewEvent(k, a, msgID, body)
+		if err != nil {
+			return 0, false, err
+		}
+		seq, duplicate, err = s.send(ctx, e)
 		if err != nil || !duplicate {
 			return seq, duplicate, err
 		}
@@ -250,39 +242,29 @@ func (s *Service) isCopy(ctx context.Context, k events.Kind, a events.Address, s
 }
 
 // send publishes until an acknowledgement or a permanent error.
-func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) (seq uint64, duplicate bool, err error) {
-	if most := s.maxEvent(); len(body) > most {
-		return 0, false, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(body), most))
-	}
+func (s *Service) send(ctx context.Context, e *stream.Event) (seq uint64, duplicate bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTime)
 	defer cancel()
-	err = pauses.Do(ctx, nil, func() error {
-		limited, cancel := context.WithTimeout(ctx, tryTimeout)
-		defer cancel()
-		m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{nats.MsgIdHdr: {msgID}}}
-		trace.Set(ctx, m.Header)
-		if by, ok := callerOf(ctx); ok {
-			m.Header.Set(events.HeaderCaller, by.Name+", "+by.From)
-		}
-		ack, err := s.config.Publish.PublishMsg(limited, m)
-		if err != nil {
-			return retry.When(ctx.Err() == nil && jsapi.Republish(err), err)
-		}
-		seq, duplicate = ack.Sequence, ack.Duplicate
-		return nil
-	})
-	switch api, refused := errors.AsType[*jetstream.APIError](err); {
-	case refused:
+	trace.Set(ctx, e.Header)
+	if by, ok := callerOf(ctx); ok {
+		e.Header.Set(events.HeaderCaller, by.Name+", "+by.From)
+	}
+	ack, err := e.Persist(ctx, s.config.Publish, nil, nil)
+	if err == nil {
+		return ack.Sequence, ack.Duplicate, nil
+	}
+	if taken, ok := errors.AsType[*stream.IDTakenError](err); ok {
+		return taken.Seq, true, nil
+	}
+	if _, invalid := errors.AsType[*events.Invalid](err); invalid {
+		return 0, false, err
+	}
+	if api, refused := errors.AsType[*jetstream.APIError](err); refused && ctx.Err() == nil {
 		s.config.Listener.Retry(-1, "publish", err)
 		return 0, false, events.Refuse(events.CodeUnavailable, "the server stores no events now: "+api.Description, "Send the same event again in a moment.")
-	case err != nil:
-		return 0, false, events.Refuse(events.CodeUnavailable, "no acknowledgement came in time; the event may be stored", "Send the same event again, with the same id: it counts once.")
 	}
-	return seq, duplicate, nil
+	return 0, false, events.Refuse(events.CodeUnavailable, "no acknowledgement came in time; the event may be stored", "Send the same event again, with the same id: it counts once.")
 }
 
 // maxEvent is the largest event that the server takes.
-func (s *Service) maxEvent() int {
-	const margin = 1 << 10 // for headers
-	return connect.MaxPayload(s.config.Publish.Conn()) - margin
-}
+func (s *Service) maxEvent() int { return stream.MaxEvent(s.config.Publish.Conn()) }

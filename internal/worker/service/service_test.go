@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 )
@@ -72,7 +73,11 @@ func TestSendAgain(t *testing.T) {
 	}
 	inProcess := &jetstream.APIError{Code: 400, ErrorCode: 10158, Description: "duplicate message id is in process"}
 	s := &Service{config: Config{Publish: &storing{JetStream: js, answers: []error{nats.ErrTimeout, inProcess, inProcess}}}}
-	seq, duplicate, err := s.send(t.Context(), "session.turn.default.s1", "id", []byte("{}"))
+	e, err := stream.NewEvent(events.KindTurn, events.Address{Tenant: "default", Session: "s1"}, "id", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq, duplicate, err := s.send(t.Context(), e)
 	if seq != 7 || !duplicate || err != nil {
 		t.Errorf("sequence %d, duplicate %t, %v", seq, duplicate, err)
 	}
