@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/request"
-	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
@@ -83,11 +82,8 @@ func (f *flags) printResult(ctx context.Context, w *watcher, wait time.Duration)
 }
 
 const (
-	pollEvery = 20 * time.Millisecond
-	// awaitSlice is the most that a worker waits at once, and answerTimeout what the answer takes
-	// beyond that; a worker answers in milliseconds.
-	awaitSlice    = 500 * time.Millisecond
-	answerTimeout = time.Second
+	// awaitSlice is the most that a worker waits at once.
+	awaitSlice = 500 * time.Millisecond
 	// grace is the time for a note to arrive after its turn was taken.
 	grace = 250 * time.Millisecond
 )
@@ -99,18 +95,18 @@ func (w *watcher) await(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	var out events.OutcomeResponse
 	var s events.StatsResponse
-	wait, answered := min(awaitSlice, limit/4).Milliseconds(), false
-	err := retry.Every(pollEvery).Do(ctx, nil, func() error {
-		err := w.ask(ctx, events.SubjectOutcome, events.OutcomeRequest{About: w.at.About(), Seq: w.result.Seq, WaitMS: &wait}, &out)
-		answered = answered || err == nil || request.Refused(err, events.CodeTurnPending)
-		if err == nil {
-			err = w.ask(ctx, events.SubjectStats, events.StatsRequest{About: w.at.About()}, &s)
-		}
-		if w.denied.Load() {
-			return retry.Final(err)
-		}
-		return err // no worker serves the session now, or none has decided the event
-	})
+	slice, answered := min(awaitSlice, limit/4), false
+	ask := func(subject string, in, out any) error {
+		return request.SendUntil(ctx, w.nc, subject, w.at.Tenant, slice, in, out, func(err error) bool {
+			answered = answered || err == nil || request.Refused(err, events.CodeTurnPending)
+			return !w.denied.Load()
+		})
+	}
+	wait := slice.Milliseconds()
+	err := ask(events.SubjectOutcome, events.OutcomeRequest{About: w.at.About(), Seq: w.result.Seq, WaitMS: &wait}, &out)
+	if err == nil {
+		err = ask(events.SubjectStats, events.StatsRequest{About: w.at.About()}, &s)
+	}
 	switch {
 	case w.denied.Load():
 		w.result.Note = "its result is unknown: the server does not let this user send requests and receive outcomes"
@@ -133,15 +129,6 @@ func (w *watcher) await(ctx context.Context, limit time.Duration) error {
 		return nil
 	}
 	return w.taken(ctx, &s)
-}
-
-// ask sends a request about the session to the workers.
-func (w *watcher) ask(ctx context.Context, subject string, in, out any) error {
-	at, err := request.SubjectOf(w.nc, subject, w.at.Tenant)
-	if err != nil {
-		return err
-	}
-	return request.SendWithin(ctx, w.nc, awaitSlice+answerTimeout, at, in, out)
 }
 
 // taken fills in the result of a turn that was taken, with the notes of its outcomes.

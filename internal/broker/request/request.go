@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/trace"
@@ -34,6 +35,24 @@ func SendOf(ctx context.Context, nc *nats.Conn, subject, tenant string, in, out 
 		return err
 	}
 	return Send(ctx, nc, at, in, out)
+}
+
+// answerTimeout limits an answer, beyond the wait that its request names.
+const answerTimeout = time.Second
+
+// pauses are the pauses between two tries of [SendUntil].
+var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: 100 * time.Millisecond}
+
+// SendUntil is SendOf for a request that waits in its worker, for wait at most. It sends it again, as the worker may
+// crash or not be there yet, until ctx ends; again may be nil, and false for an error after which it is not sent again.
+func SendUntil(ctx context.Context, nc *nats.Conn, subject, tenant string, wait time.Duration, in, out any, again func(error) bool) error {
+	return pauses.Do(ctx, nil, func() error {
+		at, err := SubjectOf(nc, subject, tenant)
+		if err == nil {
+			err = SendWithin(ctx, nc, wait+answerTimeout, at, in, out)
+		}
+		return retry.When(again == nil || again(err), err)
+	})
 }
 
 // SubjectOf returns the subject on which this user sends requests about a tenant. A user that may see the fleet

@@ -53,16 +53,9 @@ func (r *run) awaitReceived(ctx context.Context, rep *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
 	for _, s := range r.seen {
-		subject, err := request.SubjectOf(r.config.Conn, events.SubjectOutcome, s.address.Tenant)
-		if err != nil {
-			return err
-		}
-		var out events.OutcomeResponse
 		wait := awaitSlice.Milliseconds()
 		in := events.OutcomeRequest{About: s.address.About(), Seq: s.last, WaitMS: &wait}
-		err = retry.Every(100*time.Millisecond).Do(ctx, nil, func() error { // busy, or not decided yet
-			return request.SendWithin(ctx, r.config.Conn, 2*awaitSlice, subject, in, &out)
-		})
+		err := request.SendUntil(ctx, r.config.Conn, events.SubjectOutcome, s.address.Tenant, awaitSlice, in, &events.OutcomeResponse{}, nil)
 		if err != nil {
 			return fmt.Errorf("wait for the workers: %w; is one running?", err)
 		}

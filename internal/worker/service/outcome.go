@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -40,32 +41,36 @@ func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*even
 	return Reading(ctx, func() (*events.OutcomeResponse, error) { return out, s.readOutcome(ctx, a, out) })
 }
 
-// resultPause is the pause between two reads of a result whose compaction waits for a summary.
-const resultPause = 20 * time.Millisecond
+// effectPauses are the pauses between two reads of a result whose effect is not done: an erasure, or a compaction that
+// waits for a summary.
+var effectPauses = retry.Pauses{First: 20 * time.Millisecond, Last: 100 * time.Millisecond}
+
+// awaitEffect calls read until the effect of an event is done, once more at the end of the wait, or until it fails.
+// It holds no processor meanwhile.
+func awaitEffect(ctx context.Context, wait time.Duration, read func(left time.Duration) (done bool, err error)) error {
+	until := time.Now().Add(wait)
+	return limit.Of(ctx).Idle(ctx, func() error {
+		return effectPauses.Until(ctx, func() (bool, error) {
+			left := max(time.Until(until), 0)
+			done, err := read(left)
+			return done || left == 0, err
+		})
+	})
+}
 
 // ResultOf waits until an event of a session that this worker serves is decided, and a compaction that it requested
 // is done. Once the wait timed out, the result is without the compaction; error turn_pending: the event is undecided.
-func (s *Service) ResultOf(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
+// The caller has the place of its wait: another one, as [Service.Outcome] takes it, could be the one that it waits for.
+func (s *Service) ResultOf(ctx context.Context, in *events.OutcomeRequest) (out *events.OutcomeResponse, err error) {
 	w, a := in.Awaited(), in.Address()
-	for until := time.Now().Add(w.Limit()); ; {
-		if err := s.awaitDecided(ctx, a, w.Within(time.Until(until))); err != nil {
-			return nil, err
+	err = awaitEffect(ctx, w.Limit(), func(left time.Duration) (bool, error) {
+		if err := s.awaitDecided(ctx, a, w.Within(left)); err != nil {
+			return false, err
 		}
-		out, err := s.outcome(ctx, in)
-		if err != nil || !unfinished(out) || !time.Now().Before(until) {
-			return out, err
-		}
-		if err := limit.Of(ctx).Idle(ctx, func() error {
-			select {
-			case <-time.After(resultPause):
-				return nil
-			case <-ctx.Done():
-				return whyEnded(ctx)
-			}
-		}); err != nil {
-			return nil, err
-		}
-	}
+		out, err = s.outcome(ctx, in)
+		return err == nil && !unfinished(out), err
+	})
+	return out, orEnded(ctx, err)
 }
 
 // unfinished reports whether a result lacks the compaction that its event requested.

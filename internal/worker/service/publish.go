@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -28,11 +27,8 @@ type Event struct {
 	Wait time.Duration // until it is decided and its effect is done
 }
 
-const (
-	publishTime = 6 * time.Second // of all attempts to publish one event
-	// answerPause is how often a compaction is looked for that waits for a summary.
-	answerPause = 100 * time.Millisecond
-)
+// publishTime limits all attempts to publish one event.
+const publishTime = 6 * time.Second
 
 // Publish stores an event, and answers when it is decided, with the history where it requests one. After an
 // error of its own the event may be stored; where it was not decided in time, the answer has turn_pending.
@@ -59,27 +55,22 @@ func (s *Service) Publish(ctx context.Context, in *Event) (*events.EventResponse
 // follow waits until an event is decided and its effect is done.
 func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResponse, until time.Time) error {
 	var out *events.OutcomeResponse
-	err := retry.Every(answerPause).Do(ctx, nil, func() (err error) {
-		wait := max(time.Until(until), 0).Milliseconds()
+	erases := false
+	err := awaitEffect(ctx, time.Until(until), func(left time.Duration) (done bool, err error) {
+		wait := left.Milliseconds()
 		if out, err = s.Outcome(ctx, &events.OutcomeRequest{About: in.Address.About(), Seq: event.Seq, WaitMS: &wait}); err != nil {
-			return retry.Final(err)
+			return false, err
 		}
-		if unfinished(out) && time.Now().Before(until) {
-			return errUnfinished
+		if erases = in.Kind == events.KindForget && out.Accepted; erases {
+			event.Erased, err = s.erased(ctx, in.Address, event.Seq)
 		}
-		if in.Kind != events.KindForget || !out.Accepted {
-			return nil
-		}
-		if event.Erased, err = s.erased(ctx, in.Address, event.Seq); err != nil || event.Erased == nil && time.Now().After(until) {
-			return retry.Final(cmp.Or(err, error(errUnfinished)))
-		}
-		if event.Erased == nil {
-			return errUnfinished
-		}
-		return nil
+		return !unfinished(out) && (!erases || event.Erased != nil), err
 	})
 	if err != nil {
 		return err
+	}
+	if erases && event.Erased == nil {
+		return errUnfinished
 	}
 	event.Decided, event.Accepted = true, out.Accepted
 	event.Code, event.Message, event.Hint, event.Expected = out.Code, out.Message, out.Hint, out.Expected
