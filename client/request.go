@@ -176,7 +176,8 @@ func (s *Session) publishEvent(ctx context.Context, m *message) (seq uint64, err
 const catchUpPause = time.Second
 
 // await returns the answer to the event at seq, which was published after so many connects. An answer published
-// while the connection was down is found among the outcomes, or requested from a worker.
+// while the connection was down is found among the outcomes, or requested from a worker. By requests alone, as
+// [request.SendUntil] waits, an overflow would cost 4 messages instead of 1, and a summary of 10 s 105.
 func (s *Session) await(ctx context.Context, got <-chan answer, seq, connects uint64) (Compaction, error) {
 	look := time.NewTicker(catchUpPause)
 	defer look.Stop()

@@ -3,13 +3,17 @@
 // waits for the end of an election in one place. [Tick] calls an operation at regular times;
 // [Wake] wakes a loop that waits for a token.
 //
-// Other loops have a reason of their own: worker/fleet opens a partition at once that was
-// served for a while, worker/service gives its processor back while a result waits for a summary,
-// [compactd/internal/broker/jsapi.Hedge] and broker/stream send requests beside each other, kv
-// waits for a lock of the kernel, and summarize imports no broker.
-//
 //	err := retry.Every(time.Second).Do(ctx, report, func() error {
 //		err := write()
 //		return retry.When(isFull(err), err) // nil is success
 //	})
+//
+// Other loops have a reason of their own:
+//   - [compactd/internal/broker/jsapi.Hedge] sends requests beside each other. Attempts in a row, of 2 s each, never get
+//     the answer of a server that takes 3 s; of 5 s each, they get it after 8 s if one request is lost, instead of 3.5 s.
+//   - broker/stream reads up to 64 events at once and repeats the missing ones, once no caller gets answers. A loop
+//     for each event takes 64 allocations instead of 46, and repeats the reads that a slow server still has to answer.
+//   - worker/fleet opens a partition at once that was served for a while. Do would go on with the pause that earlier
+//     failures have reached, of up to 30 s.
+//   - kv waits for a lock of the kernel, and summarize imports no broker.
 package retry
