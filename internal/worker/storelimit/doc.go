@@ -1,5 +1,5 @@
 // Package storelimit limits the bytes that one tenant may store: of session.compacted (outcomes.go) in an hour,
-// in ten minutes, and as a share of OUTCOMES; of events (log.go) as a share of SESSIONS.
+// in ten minutes; of events (log.go); and as a share of either stream (share.go).
 //
 //	q := storelimit.NewOutcomes(storelimit.Config{JS: js, Partitions: count, Assigned: assigned, Held: held, Most: most, Limited: report})
 //	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }

@@ -13,9 +13,10 @@ import (
 
 func newTestRoom(perHour, most int64, limited *[]observe.OutcomesLimited) *Outcomes {
 	return &Outcomes{
-		perHour: perHour, partitions: func() int { return 4 }, assigned: func() int { return 4 }, most: most,
+		share:   share{most: most, pending: map[int]int64{}, since: tally{}},
+		perHour: perHour, partitions: func() int { return 4 }, assigned: func() int { return 4 },
 		limited: func(e observe.OutcomesLimited) { *limited = append(*limited, e) },
-		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, pending: map[int]int64{}, reported: map[string]time.Time{},
+		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, reported: map[string]time.Time{},
 	}
 }
 
@@ -126,16 +127,16 @@ func TestRoomShare(t *testing.T) {
 	for q.Over("evil", 10) == "" {
 		emit(0, "evil", 10)
 	}
-	if q.unread < 700 || q.unread > 800 {
-		t.Errorf("a single tenant holds %d of 1000", q.unread)
+	if q.added < 700 || q.added > 800 {
+		t.Errorf("a single tenant holds %d of 1000", q.added)
 	}
 	for range 10 {
 		if q.Over("good", 5) != "" {
-			t.Fatalf("the other tenant has no room at %d of 1000", q.unread)
+			t.Fatalf("the other tenant has no room at %d of 1000", q.added)
 		}
 		emit(1, "good", 5)
 	}
-	q.held, q.unread = 960, 0
+	q.held, q.added = 960, 0
 	if q.Over("new", 1) == "" {
 		t.Error("messages go into the reserve")
 	}
@@ -173,11 +174,11 @@ func TestRoomCountsWhatIsNotStored(t *testing.T) {
 	read := func(held int64, meanwhile func()) {
 		stored := q.beginRead()
 		meanwhile()
-		q.held, q.unread = held, q.unread-stored
+		q.endRead(held, q.most, stored)
 	}
 	want := func(bytes int64) {
 		t.Helper()
-		if got := q.held + q.unread; got != bytes {
+		if got := q.held + q.added; got != bytes {
 			t.Errorf("%d bytes, not %d", got, bytes)
 		}
 	}

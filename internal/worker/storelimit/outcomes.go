@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,13 +47,6 @@ const (
 	burstParts = 4
 	leastBurst = 16 << 20
 
-	timesFree = 4
-	// The last twentieth of OUTCOMES is reserved for outcomes without messages.
-	reserveParts = 20
-
-	lookEvery   = 2 * time.Second  // between reads of a stream's size while this worker adds to it
-	restLooks   = 10               // one read in restLooks while it adds nothing
-	countEvery  = 10 * time.Minute // between counts of a full stream by tenant
 	reportEvery = 10 * time.Minute // between reports about one tenant over a limit
 )
 
@@ -122,22 +114,15 @@ func (h *hour) ofSlot(tenant string) int64 { return h.slots[h.at%int64(len(h.slo
 
 // Outcomes limits the bytes that a tenant may store in OUTCOMES, in one worker.
 type Outcomes struct {
-	js         jetstream.JetStream
+	share            // its mutex also guards the fields behind the blank line
 	perHour    int64 // as configured: 0 means the default, negative no limit
 	partitions func() int
 	assigned   func() int // number that this worker should serve
 	limited    func(observe.OutcomesLimited)
 
-	mu       sync.Mutex    // guards the fields below
-	hours    map[int]*hour // by partition: counted for own ones, read for others
-	own      map[int]bool  // partitions that this worker counts
-	read     uint64        // sequence of OUTCOMES up to which the other partitions were read
-	held     int64         // bytes in OUTCOMES at the last read
-	unread   int64         // bytes rendered since, which that read may lack
-	pending  map[int]int64 // rendered bytes not known to be stored, by partition
-	most     int64         // bound of OUTCOMES; 0 or less without a bound
-	tenants  tally         // of held; nil while no tenant can be over a share
-	counted  time.Time
+	hours    map[int]*hour        // by partition: counted for own ones, read for others
+	own      map[int]bool         // partitions that this worker counts
+	read     uint64               // sequence of OUTCOMES up to which the other partitions were read
 	reported map[string]time.Time // tenants over a limit, and the time of the last report
 }
 
@@ -156,76 +141,22 @@ type Config struct {
 // NewOutcomes returns limits that have counted nothing yet.
 func NewOutcomes(c Config) *Outcomes {
 	return &Outcomes{
-		js: c.JS, perHour: c.PerHour, partitions: c.Partitions, assigned: c.Assigned, limited: c.Limited,
-		hours: map[int]*hour{}, own: map[int]bool{}, held: c.Held, most: c.Most, pending: map[int]int64{}, reported: map[string]time.Time{},
+		share: share{
+			js: c.JS, stream: topology.OutcomesStream, held: c.Held, most: c.Most, pending: map[int]int64{}, since: tally{},
+			count: func(ctx context.Context, last uint64, found tally) error {
+				return stream.ReadCompactionSizes(ctx, c.JS, 1, last, func(o stream.CompactionSize) { found.add(o.Tenant, o.Bytes) })
+			},
+		},
+		perHour: c.PerHour, partitions: c.Partitions, assigned: c.Assigned, limited: c.Limited,
+		hours: map[int]*hour{}, own: map[int]bool{}, reported: map[string]time.Time{},
 	}
 }
 
-// Run follows the size of OUTCOMES until ctx ends.
-func (q *Outcomes) Run(ctx context.Context) { keepLooking(ctx, q.look, q.adds) }
-
-// adds reports whether the last read may lack bytes.
-func (q *Outcomes) adds() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.unread > 0
-}
-
-// keepLooking calls look every lookEvery until ctx ends, less often while adds returns false.
-func keepLooking(ctx context.Context, look func(context.Context), adds func() bool) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		if n%restLooks == 0 || adds() {
-			look(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+// Run follows the size of OUTCOMES until ctx ends, if there is a limit.
+func (q *Outcomes) Run(ctx context.Context) {
+	if q.perHour >= 0 {
+		q.share.Run(ctx)
 	}
-}
-
-// look reads the size of OUTCOMES. If a tenant may be over its share, it also counts the bytes of
-// each tenant. The next look repeats a failed read.
-func (q *Outcomes) look(ctx context.Context) {
-	stored := q.beginRead()
-	state, err := topology.State(ctx, q.js, topology.OutcomesStream)
-	if err != nil {
-		return
-	}
-	q.mu.Lock()
-	q.held, q.most = int64(state.Bytes), state.MaxBytes
-	q.unread -= stored
-	nearFull := q.share() >= 0
-	if !nearFull {
-		q.tenants = nil
-	}
-	due := nearFull && (q.tenants == nil || time.Since(q.counted) >= countEvery)
-	q.mu.Unlock()
-	if !due {
-		return
-	}
-	found := tally{}
-	if stream.ReadCompactionSizes(ctx, q.js, 1, state.Last, func(c stream.CompactionSize) { found.add(c.Tenant, c.Bytes) }) != nil {
-		return
-	}
-	q.mu.Lock()
-	q.tenants, q.counted = found, time.Now()
-	q.mu.Unlock()
-}
-
-// beginRead returns the number of unread bytes that are stored: a read of OUTCOMES that begins
-// now includes them.
-func (q *Outcomes) beginRead() int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	stored := q.unread
-	for _, bytes := range q.pending {
-		stored -= bytes
-	}
-	return stored
 }
 
 // Serve begins to count a partition, whose outcomes end at the sequence fence. Unless already done, it
@@ -286,7 +217,7 @@ func (q *Outcomes) Release(partition int) {
 func (q *Outcomes) Rendered(partition int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.unread += bytes
+	q.added += bytes
 	q.pending[partition] += bytes
 }
 
@@ -310,20 +241,22 @@ func (q *Outcomes) Over(tenant string, bytes int64) string {
 func (q *Outcomes) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.perHour < 0 {
+		return observe.OutcomesLimited{}
+	}
 	lately, own, now := q.lately(tenant)
-	if most, n := q.hourly(); n >= 0 {
-		if lately+bytes > most {
-			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedHour, Bytes: lately, Bound: most}
-		}
-		if own+bytes > n {
-			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedHour, Bytes: own, Bound: n}
-		}
-		if n = max(n/burstParts, min(n, leastBurst)); now+bytes > n {
-			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedBurst, Bytes: now, Bound: n}
-		}
+	most, n := q.hourly()
+	if lately+bytes > most {
+		return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedHour, Bytes: lately, Bound: most}
+	}
+	if own+bytes > n {
+		return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedHour, Bytes: own, Bound: n}
+	}
+	if n = max(n/burstParts, min(n, leastBurst)); now+bytes > n {
+		return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedBurst, Bytes: now, Bound: n}
 	}
 	held := max(q.tenants[tenant], lately) // lately counts until OUTCOMES is counted
-	if n := q.share(); n >= 0 && held+bytes > n {
+	if n = timesFree * q.free(); q.nearFull() && held+bytes > n {
 		return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedShare, Bytes: held, Bound: n}
 	}
 	return observe.OutcomesLimited{}
@@ -354,7 +287,7 @@ func (q *Outcomes) Charge(partition int, tenant string, bytes int64) {
 	}
 	h.advance(now)
 	h.add(tenant, bytes, now)
-	q.tenants.add(tenant, bytes)
+	q.charge(tenant, bytes)
 }
 
 // lately returns the bytes of a tenant in the last hour that this worker has counted or read: in all
@@ -400,15 +333,3 @@ func (q *Outcomes) hourly() (all, own int64) {
 	n := cmp.Or(q.perHour, max(q.most/hourParts, leastHour))
 	return n, n * int64(q.assigned()) / int64(q.partitions())
 }
-
-// share returns the bytes of OUTCOMES that a tenant may hold, negative while no tenant can be over it.
-// The caller holds mu.
-func (q *Outcomes) share() int64 {
-	if q.perHour < 0 || q.most <= 0 || q.held+q.unread <= timesFree*q.free() {
-		return -1
-	}
-	return timesFree * q.free()
-}
-
-// free returns the free space of OUTCOMES above the reserve. The caller holds mu.
-func (q *Outcomes) free() int64 { return max(0, q.most-q.most/reserveParts-q.held-q.unread) }
