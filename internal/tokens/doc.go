@@ -1,8 +1,9 @@
-// Package tokens is who may use the listener for agents: the lines of the tokens file, and tokens of
-// sessions that a worker signs.
+// Package tokens is who may use the listeners of a worker: the lines of the agents' tokens file, tokens of
+// sessions that a worker signs, and the operators' one token.
 //
 //	all, err := tokens.Read("tokens")                        // by the hash of each
 //	secret, err := tokens.Add("tokens", tokens.Token{Tenant: "acme", Role: tokens.RoleAgent})
+//	t := tokens.Set{hash: entry}.Find(key, secret, now)     // nil: none that is in force
 //	text := tokens.Sign(key, of, address, expires)           // for the model of a session
 //
 // # Guarantees

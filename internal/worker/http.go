@@ -1,8 +1,6 @@
 package worker
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,6 +11,7 @@ import (
 	"compactd/internal/console"
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/service"
 )
@@ -64,7 +63,12 @@ func (m *Monitor) Routes() *service.Mux {
 // page lists the methods of a page for browsers.
 const page = "GET, HEAD"
 
-var errNoPage = events.Refuse(events.CodeNotFound, "there is no such path", "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests.")
+var (
+	errNoPage    = events.Refuse(events.CodeNotFound, "there is no such path", "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests.")
+	errNoToken   = events.Refuse(events.CodeUnauthorized, "a token is required", "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file).")
+	errOtherHost = events.Refuse(events.CodeForbidden, "only this machine may ask", "Ask as 127.0.0.1 or localhost.")
+	errCrossSite = events.Refuse(events.CodeForbidden, "a page of another site may not ask", "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none.")
+)
 
 // service returns the service, or an error before the start and during the stop of the worker.
 func (m *Monitor) service() (*service.Service, error) {
@@ -104,22 +108,21 @@ func (m *Monitor) index() index {
 // always refuses pages of other sites, by the headers that a browser adds itself. The page of the
 // console holds no data: it needs no token, and may be linked from anywhere.
 func (m *Monitor) guard(next http.Handler) http.Handler {
-	want, files := sha256.Sum256([]byte(m.config.Token)), console.New()
-	return service.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
+	files := console.New()
+	g := &service.Guard{Find: tokens.Operators(m.config.Token), NoToken: errNoToken}
+	g.Page = func(w http.ResponseWriter, r *http.Request) (answered bool, refused *events.ServiceError) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
-		got := sha256.Sum256([]byte(service.Bearer(r)))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
-			return nil, events.Refuse(events.CodeForbidden, "only this machine may ask", "Ask as 127.0.0.1 or localhost.")
+			return false, errOtherHost
 		case files.Serve(w, r):
-			return func(http.ResponseWriter, *http.Request) {}, nil
+			return true, nil
 		case crossSite(r):
-			return nil, events.Refuse(events.CodeForbidden, "a page of another site may not ask", "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none.")
-		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
-			return nil, events.Refuse(events.CodeUnauthorized, "a token is required", "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file).")
+			return false, errCrossSite
 		}
-		return next.ServeHTTP, nil
-	})
+		return false, nil
+	}
+	return g.Before(next.ServeHTTP)
 }
 
 // crossSite reports whether a browser sent the request for a page of another site. Programs send

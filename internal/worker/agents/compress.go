@@ -94,7 +94,7 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 
 // retrieve answers with the text behind a placeholder.
 func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
-	t := tokenOf(r)
+	t := service.TokenOf(r)
 	count(r, t.Tenant)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), service.AnswerTimeout, service.ErrBusy)
 	defer cancel()
@@ -110,7 +110,7 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 
 // tenantOf returns the tenant of the token, for a request without a tenant.
 func tenantOf(r *http.Request) (string, error) {
-	t := tokenOf(r)
+	t := service.TokenOf(r)
 	if t.Role != tokens.RoleAgent {
 		return "", errNoTenant
 	}

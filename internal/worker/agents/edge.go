@@ -94,8 +94,9 @@ type Edge struct {
 	limiter    *limit.Limiter
 	key        []byte // nil signs nothing
 
-	reloading sync.Mutex // held while the file is read; guards changes
-	tokens    atomic.Pointer[tokenSet]
+	tokens    atomic.Pointer[tokens.Set]
+	reloading sync.Mutex    // held while the file is read; guards the fields below
+	state     fileState     // of the file when it was read
 	changes   []change      // to be recorded
 	changed   chan struct{} // one slot: there are changes
 }
@@ -119,11 +120,9 @@ func New(c Config) (*Edge, error) {
 	if e.hub = c.Hub; e.hub == nil {
 		e.hub = NewHub(read, c.Limiter)
 	}
-	first, err := readTokens(c.Tokens, c.Rate, e.burst(), nil)
-	if err != nil {
+	if err := e.reload(true); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	e.tokens.Store(first)
 	if c.SigningKey != "" {
 		if e.key, err = tokens.ReadKey(c.SigningKey); err != nil {
 			return nil, fmt.Errorf("new edge: %w", err)
@@ -144,9 +143,6 @@ func New(c Config) (*Edge, error) {
 	}
 	return e, nil
 }
-
-// burst returns the number of requests that a token may send at once.
-func (e *Edge) burst() int { return 2 * e.config.Rate }
 
 // Addr returns the address of the edge, host:port.
 func (e *Edge) Addr() string { return e.listener.Addr().String() }

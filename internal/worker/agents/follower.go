@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
 )
@@ -43,7 +44,7 @@ type follower struct {
 
 	// Guarded by the mutex of the hub.
 	release func() // releases its slot
-	token   *token
+	token   *tokens.Entry
 	conn    net.Conn // nil until the connection is hijacked
 	queue   []*event // to send
 	due     bool     // a heartbeat is due
@@ -64,7 +65,7 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := e.record(r, "events", a); err != nil {
 		return err
 	}
-	f := &follower{hub: e.hub, at: a, token: tokenOf(r), part: int(parts.Add(1) % heartbeatParts), writing: true, branches: r.URL.Query().Get("branches") == "true"}
+	f := &follower{hub: e.hub, at: a, token: service.TokenOf(r), part: int(parts.Add(1) % heartbeatParts), writing: true, branches: r.URL.Query().Get("branches") == "true"}
 	upTo, err := e.hub.join(r.Context(), f, e.tokens.Load)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"context"
 	"net/http"
 	"path"
 	"slices"
@@ -18,49 +17,30 @@ import (
 // guard passes on requests with a clean path and a valid token, of the file or of a session. session checks
 // the tenant of a path, permit that of a list.
 func (e *Edge) guard(next http.Handler) http.Handler {
-	return service.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
-		h := w.Header()
-		t := e.tokens.Load().find(e.key, service.Bearer(r), time.Now())
-		refused := e.crossOrigin(h, r)
-		if refused != nil || r.Method == http.MethodOptions && r.Header.Get("Origin") != "" { // a preflight of a page has no token
-			return nil, refused
-		}
-		if refused = e.refuse(h, r, t); refused != nil {
-			return nil, refused
-		}
-		return func(w http.ResponseWriter, r *http.Request) {
-			op := e.limiter.Begin(limit.Account{Tenant: t.Tenant, Part: t.part})
-			defer op.End()
-			ctx := service.WithCaller(context.WithValue(r.Context(), tokenKey{}, t), service.Caller{Name: t.name(), From: r.RemoteAddr, Operator: t.Role == tokens.RoleOperator})
-			next.ServeHTTP(w, r.WithContext(op.With(ctx)))
-		}, nil
+	g := &service.Guard{NoToken: errNoToken, Page: e.crossOrigin, Refuse: e.refuse}
+	g.Find = func(secret string) *tokens.Entry { return e.tokens.Load().Find(e.key, secret, time.Now()) }
+	return g.Before(func(w http.ResponseWriter, r *http.Request) {
+		t := service.TokenOf(r)
+		op := e.limiter.Begin(limit.Account{Tenant: t.Tenant, Part: t.Part})
+		defer op.End()
+		next.ServeHTTP(w, r.WithContext(op.With(r.Context())))
 	})
 }
 
 // refuse returns the refusal of a request, or nil to pass it on.
-func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceError {
+func (e *Edge) refuse(h http.Header, r *http.Request, t *tokens.Entry) *events.ServiceError {
 	switch {
-	case t == nil:
-		return errNoToken
 	case !clean(r):
 		return errNoPath
 	case t.Role == tokens.RoleSession && !strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
 		return errSessionToken
 	case t.Role != tokens.RoleSession && strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
 		return errOtherSession
-	case !t.rate.Allow():
+	case !t.Rate.Allow():
 		h.Set("Retry-After", "1")
 		return events.Refuse(events.CodeRateLimited, "the token has sent more than "+strconv.Itoa(e.config.Rate)+" requests a second", "Send fewer, or wait.")
 	}
 	return nil
-}
-
-// tokenKey is the key of the token in the context of a request after guard.
-type tokenKey struct{}
-
-func tokenOf(r *http.Request) *token {
-	t, _ := r.Context().Value(tokenKey{}).(*token)
-	return t
 }
 
 // clean reports whether a path is clean: the router would answer any other path with a
@@ -71,35 +51,36 @@ func clean(r *http.Request) bool {
 }
 
 // crossOrigin refuses requests of browser pages whose origin is not configured.
-func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError {
+func (e *Edge) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool, refused *events.ServiceError) {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
-		return nil
+		return false, nil
 	}
 	if len(origins) > 1 || !slices.Contains(e.config.Origins, origins[0]) {
-		return events.Refuse(events.CodeForbidden, "pages of this origin may not send requests", "Send it from a program, or name the origin with --agents-origin.")
+		return false, events.Refuse(events.CodeForbidden, "pages of this origin may not send requests", "Send it from a program, or name the origin with --agents-origin.")
 	}
+	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", origins[0])
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
 	h.Set("Access-Control-Allow-Methods", "GET, POST")
 	h.Set("Vary", "Origin")
-	return nil
+	return false, nil
 }
 
 // record records that an operator reads content of a session, before it is answered.
 func (e *Edge) record(r *http.Request, action string, a events.Address) error {
-	t := tokenOf(r)
+	t := service.TokenOf(r)
 	if t.Role != tokens.RoleOperator {
 		return nil
 	}
-	return e.config.Service.Record(r.Context(), events.AuditEntry{Action: action, Caller: t.name(), From: r.RemoteAddr, Tenant: a.Tenant, Session: a.Session}, "")
+	return e.config.Service.Record(r.Context(), events.AuditEntry{Action: action, Caller: t.Name, From: r.RemoteAddr, Tenant: a.Tenant, Session: a.Session}, "")
 }
 
 // session returns the session of a path, for a token that may use its tenant. The path has a name,
 // which may be any text; the address has the id that follows from it.
 func session(r *http.Request) (events.Address, error) {
 	a := events.Address{Tenant: r.PathValue("tenant")}
-	if !tokenOf(r).MayUse(a.Tenant) { // before any read, so that nothing reveals what exists there
+	if !service.TokenOf(r).MayUse(a.Tenant) { // before any read, so that nothing reveals what exists there
 		return a, errOtherTenant
 	}
 	var err error

@@ -175,7 +175,7 @@ var errTooMany = events.Refuse(events.CodeRateLimited, "too many connections rec
 
 // join adds a follower, if its token is among those of now; an operator's follower has none, and now is nil. It
 // waits until the hub reads outcomes, which takes a moment after a start or a replacement of the stream.
-func (h *Hub) join(ctx context.Context, f *follower, now func() *tokenSet) (at uint64, err error) {
+func (h *Hub) join(ctx context.Context, f *follower, now func() *tokens.Set) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	retry.Wake(h.wanted)
@@ -188,13 +188,13 @@ func (h *Hub) join(ctx context.Context, f *follower, now func() *tokenSet) (at u
 
 // add registers a follower: it gets every outcome after the returned sequence. A token that is revoked later ends
 // it; one that was revoked since the request began is refused here, since now is read under mu.
-func (h *Hub) add(f *follower, now func() *tokenSet) (at uint64, err error) {
+func (h *Hub) add(f *follower, now func() *tokens.Set) (at uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.running {
 		return 0, errNotRead
 	}
-	if now != nil && !f.renew(now()) {
+	if now != nil && !f.renew(*now()) {
 		return 0, errNoToken
 	}
 	var ok bool
@@ -250,7 +250,7 @@ func (h *Hub) cutAgents() {
 }
 
 // revoke ends the followers whose tokens were removed, or may no longer receive events.
-func (h *Hub) revoke(now *tokenSet) {
+func (h *Hub) revoke(now tokens.Set) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.each(func(f *follower) {
@@ -262,8 +262,8 @@ func (h *Hub) revoke(now *tokenSet) {
 
 // renew gives a follower the current entry of its token. It returns false if the token was removed, or may no longer
 // receive the events. The caller holds the mutex of the hub.
-func (f *follower) renew(now *tokenSet) bool {
-	t := now.byHash[f.token.Hash]
+func (f *follower) renew(now tokens.Set) bool {
+	t := now[f.token.Hash]
 	if t == nil || t.Role == tokens.RoleSession || !t.MayUse(f.at.Tenant) {
 		return false
 	}

@@ -33,7 +33,7 @@ func (e *Edge) mcpHandler() http.Handler {
 	})
 	return service.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		a, err := session(r)
-		if own := tokenOf(r).Session; err == nil && a.Session != own {
+		if own := service.TokenOf(r).Session; err == nil && a.Session != own {
 			err = e.requireBranch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
 		}
 		if err != nil {

@@ -35,11 +35,11 @@ func (e *Edge) mint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	own, expires := tokenOf(r), time.Now().Add(lasts)
+	own, expires := service.TokenOf(r), time.Now().Add(lasts)
 	if !own.Expires.IsZero() && own.Expires.Before(expires) {
 		expires = own.Expires
 	}
-	by := events.AuditEntry{Action: "token_minted", Caller: own.name(), From: r.RemoteAddr, Tenant: a.Tenant, Session: a.Session}
+	by := events.AuditEntry{Action: "token_minted", Caller: own.Name, From: r.RemoteAddr, Tenant: a.Tenant, Session: a.Session}
 	if err := e.config.Service.Record(r.Context(), by, ""); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	if err != nil {
 		return err
 	}
-	if v.operator && tokenOf(r).Role != tokens.RoleOperator {
+	if v.operator && service.TokenOf(r).Role != tokens.RoleOperator {
 		return errForOperators
 	}
 	count(r, a.Tenant)

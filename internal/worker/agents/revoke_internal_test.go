@@ -20,7 +20,7 @@ func TestRevokedWhileJoining(t *testing.T) {
 		l := limit.New(limit.Config{})
 		e := &Edge{hub: NewHub(nil, l), limiter: l, config: Config{Rate: 1}}
 		hash := tokens.HashOf("secret")
-		in := &tokenSet{byHash: map[tokens.Hash]*token{hash: {Token: tokens.Token{Hash: hash, Tenant: "acme", Role: tokens.RoleAgent}, rate: rate.NewLimiter(1, 1)}}}
+		in := &tokens.Set{hash: {Token: tokens.Token{Hash: hash, Tenant: "acme", Role: tokens.RoleAgent}, Rate: rate.NewLimiter(1, 1)}}
 		e.tokens.Store(in)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/sessions/acme/s/events", http.NoBody)
 		r.Header.Set("Authorization", "Bearer secret")
@@ -33,8 +33,8 @@ func TestRevokedWhileJoining(t *testing.T) {
 			e.guard(service.Handler(e.stream)).ServeHTTP(w, r)
 		}()
 		synctest.Wait() // it passed the guard, and waits for the hub
-		e.tokens.Store(&tokenSet{})
-		e.hub.revoke(&tokenSet{})
+		e.tokens.Store(&tokens.Set{})
+		e.hub.revoke(tokens.Set{})
 		e.hub.mu.Lock()
 		e.hub.running = true
 		e.hub.mu.Unlock()

@@ -51,13 +51,13 @@ func (e *Edge) read(o *service.Operation, answer service.Handler) service.Handle
 
 // count counts a request for a tenant, which an operator's request names.
 func count(r *http.Request, tenant string) {
-	limit.Of(r.Context()).For(limit.Account{Tenant: tenant, Part: tokenOf(r).part})
+	limit.Of(r.Context()).For(limit.Account{Tenant: tenant, Part: service.TokenOf(r).Part})
 }
 
 // permit returns the tenant of a request. It writes the id of the session, or the tenant of the token,
 // into the request.
 func (e *Edge) permit(o *service.Operation, r *http.Request) (tenant string, err error) {
-	t := tokenOf(r)
+	t := service.TokenOf(r)
 	switch {
 	case o.Operators && t.Role != tokens.RoleOperator:
 		return "", errForOperators

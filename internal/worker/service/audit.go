@@ -2,33 +2,39 @@ package service
 
 import (
 	"context"
+	"net/http"
 
 	"compactd/internal/events"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
 )
 
-// Caller is the sender of a request over HTTP, with its address.
-type Caller struct {
-	Name, From string
-	Operator   bool // who may read the content of any tenant
+// caller is the sender of a request, with its address over HTTP.
+type caller struct {
+	*tokens.Entry
+	From string
 }
 
-type callerKey struct{}
+type callerKey struct{} // of the caller in a context
 
-// WithCaller puts the sender of a request into its context.
-func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
+// callerOf returns the sender of a request, without a role if it is not known.
+func callerOf(ctx context.Context) (c caller, known bool) {
+	if c, known = ctx.Value(callerKey{}).(caller); !known {
+		c.Entry = &tokens.Entry{}
+	}
+	return c, known
 }
 
-func callerOf(ctx context.Context) (Caller, bool) {
-	c, ok := ctx.Value(callerKey{}).(Caller)
-	return c, ok
+// TokenOf returns the token of a request that [Guard.Before] passed on.
+func TokenOf(r *http.Request) *tokens.Entry {
+	c, _ := callerOf(r.Context())
+	return c.Entry
 }
 
 // allowed refuses an earlier history of a private tenant, which has the originals. Operators may read it.
 func (s *Service) allowed(ctx context.Context, c *call) error {
 	in, ok := c.in.(*events.ContextRequest)
-	if by, _ := callerOf(ctx); !ok || in.Generation == nil || by.Operator {
+	if by, _ := callerOf(ctx); !ok || in.Generation == nil || by.Role == tokens.RoleOperator {
 		return nil
 	}
 	return s.MayRecall(c.tenant)
@@ -37,8 +43,8 @@ func (s *Service) allowed(ctx context.Context, c *call) error {
 // recorded records that an operator reads content or sets a policy. If the entry cannot be stored,
 // there is no answer. A sync over NATS is an agent's.
 func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
-	by, ok := callerOf(ctx)
-	if !ok || !by.Operator || !o.audited && (!o.syncs || by.From == "") {
+	by, _ := callerOf(ctx)
+	if by.Role != tokens.RoleOperator || !o.audited && (!o.syncs || by.From == "") {
 		return nil
 	}
 	e := events.AuditEntry{Action: o.Name, Caller: by.Name, From: by.From, Tenant: c.tenant, Session: c.session}

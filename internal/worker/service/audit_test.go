@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/service"
@@ -51,13 +52,15 @@ func TestAuditLog(t *testing.T) {
 	served := func() (*service.Service, error) { return w.Worker.Service(), nil }
 	service.ServeHTTP(mux, served, nil)
 	agents.ServeOperators(mux, served)
-	server := httptest.NewServer(mux)
+	g := &service.Guard{Find: tokens.Operators(""), Page: func(http.ResponseWriter, *http.Request) (bool, *events.ServiceError) { return false, nil }}
+	server := httptest.NewServer(g.Before(mux.ServeHTTP))
 	defer server.Close()
 	for _, r := range [][3]string{{"GET", "context", ""}, {"GET", "stats", ""}, {"POST", "compact", "{}"}} {
 		in, err := http.NewRequestWithContext(t.Context(), r[0], server.URL+"/v1/sessions/default/s/"+r[1], strings.NewReader(r[2]))
 		if err != nil {
 			t.Fatal(err)
 		}
+		in.Header.Set("Authorization", "Bearer unknown") // the listener has no token
 		out, err := server.Client().Do(in)
 		if err = cmp.Or(err, out.Body.Close()); err != nil || out.StatusCode >= 300 {
 			t.Fatalf("%v: %v, %d", r, err, out.StatusCode)

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/tokens"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
@@ -159,7 +160,7 @@ func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, 
 	var data []byte
 	c, err := s.decodeFor(ctx, o, m)
 	if m.of.Tenant == "" && !m.alone { // a subject that is for operators, where permissions keep tenants apart
-		ctx = WithCaller(ctx, Caller{Name: "nats", Operator: true})
+		ctx = context.WithValue(ctx, callerKey{}, caller{Entry: tokens.Operator("nats")})
 	}
 	if err == nil && !m.alone { // the worker that sent it has checked that
 		err = s.allowed(ctx, c)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/tokens"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 )
@@ -75,9 +76,19 @@ func ServeUntil(ctx context.Context, l net.Listener, late time.Duration, s *http
 	return nil
 }
 
-// Guard calls the func that admit returns for a request. It bounds the rate of refusals and of
-// requests without a func, the preflights of browsers.
-func Guard(admit func(http.ResponseWriter, *http.Request) (answer http.HandlerFunc, refused *events.ServiceError)) http.Handler {
+// Guard is what a listener lets pass.
+type Guard struct {
+	Find    func(secret string) *tokens.Entry // the token of a request; nil: none that is in force
+	NoToken *events.ServiceError              // refuses a request without one
+	// Page refuses or answers requests of browsers, before their token is known.
+	Page func(http.ResponseWriter, *http.Request) (answered bool, refused *events.ServiceError)
+	// Refuse refuses requests that a token may not send; nil refuses none.
+	Refuse func(http.Header, *http.Request, *tokens.Entry) *events.ServiceError
+}
+
+// Before passes on requests with a token, which [TokenOf] returns. It bounds the rate of refusals and of the preflights
+// of browsers, which have no token.
+func (g *Guard) Before(next http.HandlerFunc) http.Handler {
 	refusals := limit.NewRefusals()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -86,9 +97,21 @@ func Guard(admit func(http.ResponseWriter, *http.Request) (answer http.HandlerFu
 			// It may have had a length too, which the server removed, and which a proxy may have believed: RFC 9112, 6.1.
 			w.Header().Set("Connection", "close")
 		}
-		answer, refused := admit(w, r)
-		if answer != nil {
-			answer(w, r.WithContext(trace.With(r.Context(), events.ReadTrace(r.Header.Values(events.HeaderTrace)))))
+		t := g.Find(Bearer(r))
+		answered, refused := g.Page(w, r)
+		preflight := r.Method == http.MethodOptions && r.Header.Get("Origin") != ""
+		switch {
+		case answered:
+			return
+		case refused != nil || preflight:
+		case t == nil:
+			refused = g.NoToken
+		case g.Refuse != nil:
+			refused = g.Refuse(w.Header(), r, t)
+		}
+		if refused == nil && !preflight {
+			ctx := trace.With(r.Context(), events.ReadTrace(r.Header.Values(events.HeaderTrace)))
+			next(w, r.WithContext(context.WithValue(ctx, callerKey{}, caller{t, r.RemoteAddr})))
 			return
 		}
 		if refusals.Await(r.Context(), w); refused != nil {
