@@ -37,13 +37,13 @@ func NewBranch(b *events.Branch, seq measure.Seq) *Request {
 }
 
 // NewEnd makes the request of a session.end.
-func NewEnd(id string, seq measure.Seq) *Request {
-	return &Request{Seq: seq, ID: id, kind: events.KindEnd}
+func NewEnd(e *events.End, seq measure.Seq) *Request {
+	return &Request{Seq: seq, ID: e.ID, kind: events.KindEnd}
 }
 
 // NewForget makes the request of a session.forget.
-func NewForget(id string, seq measure.Seq) *Request {
-	return &Request{Seq: seq, ID: id, kind: events.KindForget}
+func NewForget(e *events.Erasure, seq measure.Seq) *Request {
+	return &Request{Seq: seq, ID: e.ID, kind: events.KindForget}
 }
 
 func (r *Request) event(a events.Address) (Event, int64) {

@@ -18,7 +18,7 @@ func TestDecodeForget(t *testing.T) {
 		`"forget"`:                CodeBadJSON,
 		`{"id":"f-1","messages":`: CodeBadJSON,
 	} {
-		_, err := DecodeForget([]byte(payload))
+		_, err := Decode[Erasure]([]byte(payload))
 		if got := CodeOf(err); err == nil && want != "" || err != nil && got != want {
 			t.Errorf("%s: %v, want code %q", payload, err, want)
 		}

@@ -116,7 +116,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if r, err := Decode[Rewind](data); !invalid(err) && (r.Generation == nil) != (r.Steps > 0) {
 			t.Fatalf("%+v", r)
 		}
-		_, err := DecodeEnd(data)
+		_, err := Decode[End](data)
 		invalid(err)
 		if s, err := DecodeSummary(data); !invalid(err) {
 			text := s.Message().Parts[0].Text
@@ -169,7 +169,7 @@ func FuzzDecodeService(f *testing.F) {
 		if r, err := Decode[AttachRequest](data); !invalid(err) && (r.SummaryWait() < 0 || r.SummaryWait() > MaxSummaryWait) {
 			t.Fatalf("%+v", r)
 		}
-		_, err = DecodeForget(data)
+		_, err = Decode[Erasure](data)
 		invalid(err)
 		_, err = Decode[Idle](data)
 		invalid(err)

@@ -81,13 +81,12 @@ func (b *Branch) read(env *envelope) {
 	}
 }
 
-// DecodeEnd reads the payload of a session.end, which holds an id at most. Its
-// error is an [*Invalid].
-func DecodeEnd(data []byte) (id string, err error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) string {
-		return env.text("id")
-	})
+// End is a session.end.
+type End struct {
+	ID string `json:"id,omitzero"`
 }
+
+func (e *End) read(env *envelope) { env.textAt("id", &e.ID, maxNameBytes) }
 
 // wordsAt reads a text for people or models, of at most limit bytes.
 func (e *envelope) wordsAt(name string, at *string, limit int) {
@@ -170,19 +169,29 @@ type Erased struct {
 	Resumed bool `json:"resumed,omitzero"`
 }
 
-// DecodeForget reads the payload of a session.forget, which holds an id at most. An erasure cannot be undone,
-// so an unknown field is an error. Its error is an [*Invalid].
-func DecodeForget(data []byte) (id string, err error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) string {
-		for _, f := range env.fields {
-			if f.Name != "v" && f.Name != "id" {
-				env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
-				break
-			}
+// Erasure is a session.forget. An erasure cannot be undone, so an unknown field is an error.
+type Erasure struct{ End }
+
+func (e *Erasure) read(env *envelope) {
+	for _, m := range env.fields {
+		if m.Name != "v" && m.Name != "id" {
+			env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
+			break
 		}
-		return env.text("id")
-	})
+	}
+	e.End.read(env)
 }
+
+// Publishable is an event that clients publish: a [*Turn], [*Overflow], [*Compact], [*Rewind], [*End] or [*Erasure].
+type Publishable interface{ EventID() string }
+
+// EventID returns the id that an agent gave the event, or "", as for the events below.
+func (t *Turn) EventID() string { return t.ID }
+
+func (o *Overflow) EventID() string { return o.ID }
+func (c *Compact) EventID() string  { return c.ID }
+func (r *Rewind) EventID() string   { return r.ID }
+func (e *End) EventID() string      { return e.ID }
 
 // Subjects of the policies of tenants. They are for operators.
 const (

@@ -324,7 +324,7 @@ func UnknownFields(data []byte, of any) []string {
 // appendUnknown appends the names of the members of the object parent for which the struct has no field.
 func appendUnknown(out []string, parent string, members []codec.Member, of any) []string {
 	known := map[string]bool{"v": true}
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+	for _, f := range reflect.VisibleFields(reflect.Indirect(reflect.ValueOf(of)).Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		known[name] = true
 	}

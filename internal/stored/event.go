@@ -46,9 +46,9 @@ func ReadRequest(k events.Kind, data []byte, seq measure.Seq) (*compaction.Reque
 	case events.KindBranch:
 		return request(data, seq, events.Decode[events.Branch], compaction.NewBranch)
 	case events.KindEnd:
-		return request(data, seq, events.DecodeEnd, compaction.NewEnd)
+		return request(data, seq, events.Decode[events.End], compaction.NewEnd)
 	case events.KindForget:
-		return request(data, seq, events.DecodeForget, compaction.NewForget)
+		return request(data, seq, events.Decode[events.Erasure], compaction.NewForget)
 	case events.KindOverflow:
 		return overflow.Read(data, seq)
 	default:

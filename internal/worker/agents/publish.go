@@ -18,34 +18,22 @@ import (
 type verb struct {
 	path     string
 	kind     events.Kind
-	most     int                                 // bytes of the payload
-	decode   func([]byte) (id string, err error) // reads the payload as a worker does
-	operator bool                                // only for operators
-	fields   any                                 // the struct of the payload, to find unknown fields; may be nil
-}
-
-// idOnly is the payload of an event with only an id.
-type idOnly struct {
-	ID string `json:"id"`
+	most     int                                      // bytes of the payload
+	decode   func([]byte) (events.Publishable, error) // reads the payload as a worker does
+	operator bool                                     // only for operators
 }
 
 var verbs = []verb{
-	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeNewTurn, func(t *events.Turn) string { return t.ID }), false, nil},
-	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), false, events.Overflow{}},
-	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.Decode[events.Compact], func(c *events.Compact) string { return c.ID }), false, events.Compact{}},
-	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.Decode[events.Rewind], func(r *events.Rewind) string { return r.ID }), false, events.Rewind{}},
-	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false, idOnly{}},
-	{"forget", events.KindForget, events.MaxRequestBytes, events.DecodeForget, true, nil},
+	{"turns", events.KindTurn, events.MaxTurnBytes, decoding(events.DecodeNewTurn), false},
+	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decoding(events.DecodeOverflow), false},
+	{"compact", events.KindCompact, events.MaxRequestBytes, decoding(events.Decode[events.Compact]), false},
+	{"rewind", events.KindRewind, events.MaxRequestBytes, decoding(events.Decode[events.Rewind]), false},
+	{"end", events.KindEnd, events.MaxRequestBytes, decoding(events.Decode[events.End]), false},
+	{"forget", events.KindForget, events.MaxRequestBytes, decoding(events.Decode[events.Erasure]), true},
 }
 
-func decodeID[T any](decode func([]byte) (*T, error), id func(*T) string) func([]byte) (string, error) {
-	return func(data []byte) (string, error) {
-		v, err := decode(data)
-		if err != nil {
-			return "", err
-		}
-		return id(v), nil
-	}
+func decoding[P events.Publishable](decode func([]byte) (P, error)) func([]byte) (events.Publishable, error) {
+	return func(data []byte) (events.Publishable, error) { return decode(data) }
 }
 
 // publish stores an event, and answers when it is decided.
@@ -93,8 +81,8 @@ func publish(w http.ResponseWriter, r *http.Request, s *service.Service, a event
 		return err
 	}
 	var unknown []string
-	if v.fields != nil {
-		unknown = events.UnknownFields(in.Body, v.fields)
+	if v.kind != events.KindTurn {
+		unknown = events.UnknownFields(in.Text, in.Payload)
 	}
 	out, err := s.Publish(r.Context(), in)
 	if err != nil {
@@ -126,15 +114,16 @@ func waitOf(r *http.Request) (time.Duration, error) {
 
 // read reads an event, and checks it like the deciding worker.
 func read(w http.ResponseWriter, r *http.Request, v verb, in *service.Event) (err error) {
-	if in.Body, err = readComputing(w, r, v.most); err != nil {
+	if in.Text, err = readComputing(w, r, v.most); err != nil {
 		return err
 	}
-	if len(bytes.TrimSpace(in.Body)) == 0 {
-		in.Body = []byte("{}")
+	if len(bytes.TrimSpace(in.Text)) == 0 {
+		in.Text = []byte("{}")
 	}
-	if in.ID, err = v.decode(in.Body); err != nil {
+	if in.Payload, err = v.decode(in.Text); err != nil {
 		return err
 	}
+	in.ID = in.Payload.EventID()
 	keys := r.Header.Values("Idempotency-Key")
 	switch {
 	case len(keys) > 1 || len(keys) == 1 && !events.ValidEventID(keys[0]):

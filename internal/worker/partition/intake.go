@@ -225,17 +225,20 @@ type ending struct {
 
 // endingOf reads an ending; ok is false for any other event.
 func endingOf(k events.Kind, seq measure.Seq, data []byte) (x ending, ok bool) {
-	x = ending{kind: k, seq: seq}
+	var in events.Publishable
 	var err error
 	switch k {
 	case events.KindEnd:
-		x.id, err = events.DecodeEnd(data)
+		in, err = events.Decode[events.End](data)
 	case events.KindForget:
-		x.id, err = events.DecodeForget(data)
+		in, err = events.Decode[events.Erasure](data)
 	default:
 		return x, false
 	}
-	return x, err == nil
+	if err != nil {
+		return x, false
+	}
+	return ending{k, seq, in.EventID()}, true
 }
 
 // familyPrefix begins the id of an ending that another session caused. The sequence of the first ending of the

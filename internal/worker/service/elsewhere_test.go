@@ -109,7 +109,7 @@ func TestTakenWithoutContext(t *testing.T) {
 			"context": events.Refuse(code, "no text", ""),
 		})
 		out, err := relay(env).Publish(t.Context(), &service.Event{
-			Address: events.Address{Tenant: "acme", Session: "s"}, Kind: events.KindRewind, Body: []byte(`{"generation":0}`), Wait: events.MaxWait,
+			Address: events.Address{Tenant: "acme", Session: "s"}, Kind: events.KindRewind, Payload: &events.Rewind{Generation: new(int64)}, Wait: events.MaxWait,
 		})
 		if err != nil || !out.Decided || !out.Accepted || out.Seq == 0 || out.Generation != 2 || out.Code != "" || out.Context != nil {
 			t.Errorf("%s: %+v, %v", code, out, err)

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 )
@@ -21,10 +22,11 @@ import (
 // Event is what an agent publishes.
 type Event struct {
 	events.Address
-	Kind events.Kind
-	ID   string        // "" is a new one
-	Body []byte        // valid, as the decoder of the kind reads it
-	Wait time.Duration // until it is decided and its effect is done
+	Kind    events.Kind
+	ID      string             // "" is a new one
+	Payload events.Publishable // valid, as its decoder returns it
+	Text    []byte             // that it was decoded from, which the log keeps; nil: its JSON, which a turn has not
+	Wait    time.Duration      // until it is decided and its effect is done
 }
 
 // publishTime limits all attempts to publish one event.
@@ -36,10 +38,15 @@ func (s *Service) Publish(ctx context.Context, in *Event) (*events.EventResponse
 	out := &events.EventResponse{V: events.Version, ID: cmp.Or(in.ID, uuid.NewString())}
 	limit.Of(ctx).Rest() // until the history is read
 	var err error
-	if out.Seq, out.Duplicate, err = s.Deliver(ctx, in.Kind, in.Address, out.ID, in.Body, false); err != nil {
+	if in.Text == nil {
+		if in.Text, err = codec.Marshal(in.Payload); err != nil {
+			return nil, err
+		}
+	}
+	if out.Seq, out.Duplicate, err = s.Deliver(ctx, in.Kind, in.Address, out.ID, in.Text, false); err != nil {
 		return nil, err
 	}
-	in.Body = nil
+	in.Payload, in.Text = nil, nil
 	limit.Of(ctx).Free() // of the body, before memory for a history
 	if err := s.follow(ctx, in, out, time.Now().Add(in.Wait)); err != nil {
 		refused := Refusal(err)

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
-	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
@@ -238,16 +237,11 @@ type compactArguments struct {
 }
 
 func (v *session) compact(ctx context.Context, in *compactArguments) (string, error) {
-	request := events.Compact{ID: uuid.NewString(), Focus: in.Focus}
-	err := events.Check(&request)
-	if err != nil {
+	request := &events.Compact{ID: uuid.NewString(), Focus: in.Focus}
+	if err := events.Check(request); err != nil {
 		return "", err
 	}
-	event := &service.Event{Address: v.Address, Kind: events.KindCompact, ID: request.ID, Wait: events.DefaultWait}
-	if event.Body, err = codec.Marshal(&request); err != nil {
-		return "", err
-	}
-	out, err := v.service.Publish(ctx, event)
+	out, err := v.service.Publish(ctx, &service.Event{Address: v.Address, Kind: events.KindCompact, ID: request.ID, Payload: request, Wait: events.DefaultWait})
 	switch {
 	case err != nil:
 		return "", err
