@@ -7,8 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"compactd/internal/broker/brokertest"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/coord"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -142,4 +146,32 @@ type losing struct {
 func (l *losing) Complete(ctx context.Context, r model.Request) (model.Reply, error) {
 	l.store.err = errors.New("timeout")
 	return l.fake.Complete(ctx, r)
+}
+
+// BenchmarkShared admits a call by the bucket of a server in this process: the cost of a limit of all workers, beside
+// that of one in memory, BenchmarkPlace in package limit.
+func BenchmarkShared(b *testing.B) {
+	srv, err := embedded.Start(embedded.Config{Dir: b.TempDir(), Listen: "-1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer srv.Stop()
+	nc, err := connect.Open(b.Context(), connect.Options{InProcess: srv})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = topology.Ensure(b.Context(), js, topology.Config{Partitions: 1, CreateBytes: brokertest.CreateBytes})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := quota.New(quota.Limits{CallsPerMinute: 1 << 30}, coord.NewShares(js)).Guard(costly{})
+	for b.Loop() {
+		if _, err := m.Complete(b.Context(), model.Request{Tenant: "tenant"}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

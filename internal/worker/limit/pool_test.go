@@ -2,6 +2,7 @@ package limit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -336,4 +337,18 @@ func BenchmarkSmallBody(b *testing.B) {
 		without, with = without+between.Sub(began), with+time.Since(between)
 	}
 	b.ReportMetric(float64(with)/float64(without), "ratio")
+}
+
+// BenchmarkPlace admits an operation by a place and memory of the process.
+func BenchmarkPlace(b *testing.B) {
+	l := New(Config{})
+	for b.Loop() {
+		o := l.Begin(Account{"acme", "token"})
+		release, err := o.Hold(b.Context(), Reads)
+		if err = cmp.Or(err, o.Remember(b.Context(), 1<<20)); err != nil {
+			b.Fatal(err)
+		}
+		release()
+		o.End()
+	}
 }
