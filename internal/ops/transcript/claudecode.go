@@ -43,16 +43,15 @@ const compactAgent = "acompact-"
 
 // parseClaudeCode reads a session and, as sessions of their own, the sidechains
 // in which its sub-agents ran.
-func parseClaudeCode(in input, r io.Reader) (out []Session) {
+func parseClaudeCode(in input, r io.Reader) {
 	f := claudeFile{in: in, chainOf: map[string]string{}, chains: map[string]*claudeChain{}}
 	eachValue(in, r, func(n int, l *claudeLine) error {
 		f.add(n, l)
 		return nil
 	})
 	for _, key := range f.order {
-		out = append(out, f.chains[key].recording(in, f.name(key)).sessions(in)...)
+		f.chains[key].recording(in, f.name(key)).put(in)
 	}
-	return out
 }
 
 // claudeFile has the sorted lines of a file.

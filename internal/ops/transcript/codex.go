@@ -60,7 +60,7 @@ type codex struct {
 }
 
 // parseCodex reads a rollout. Items are those of the Responses API, and go as they are.
-func parseCodex(in input, r io.Reader) []Session {
+func parseCodex(in input, r io.Reader) {
 	c := &codex{open: -1, rec: &recording{format: events.Responses}}
 	var all []codexLine
 	in.eachLine(r, func(n int, data []byte) error {
@@ -80,7 +80,7 @@ func parseCodex(in input, r io.Reader) []Session {
 	if c.rec.model.Name == "" {
 		c.rec.model = modelNamed(c.model)
 	}
-	return c.rec.sessions(in)
+	c.rec.put(in)
 }
 
 func readCodex(n int, data []byte) (l codexLine, err error) {

@@ -53,7 +53,7 @@ func (b *block) UnmarshalJSON(data []byte) error {
 }
 
 // parseCompactd reads lines of any number of sessions.
-func parseCompactd(in input, r io.Reader) (out []Session) {
+func parseCompactd(in input, r io.Reader) {
 	byName := map[string]*sessionLines{}
 	var order []*sessionLines
 	eachValue(in, r, func(n int, l *line) error {
@@ -71,9 +71,8 @@ func parseCompactd(in input, r io.Reader) (out []Session) {
 		return nil
 	})
 	for _, s := range order {
-		out = append(out, s.recording(in).session(in))
+		in.take(s.recording(in).session(in))
 	}
-	return out
 }
 
 // sessionLines collects the lines of one session.

@@ -54,7 +54,7 @@ type copilotRequest struct {
 
 // parseCopilot reads the events of a session, and as sessions of their own those of its
 // sub-agents and what came after its user cleared it.
-func parseCopilot(in input, r io.Reader) (out []Session) {
+func parseCopilot(in input, r io.Reader) {
 	var all []copilotEvent
 	rewound := 0
 	eachValue(in, r, func(_ int, e *copilotEvent) error {
@@ -80,9 +80,8 @@ func parseCopilot(in input, r io.Reader) (out []Session) {
 		if i == 0 {
 			a.lacks(missingBranch, rewound)
 		}
-		out = append(out, a.sessions(in)...)
+		a.put(in)
 	}
-	return out
 }
 
 // copilot has the sorted events of a file.

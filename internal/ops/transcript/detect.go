@@ -34,6 +34,11 @@ func detect(path string) (From, error) {
 // database is a file of SQLite, of any program.
 const database From = "database"
 
+func isDatabase(br *bufio.Reader) bool {
+	begin, _ := br.Peek(len(sqlite.Magic))
+	return string(begin) == sqlite.Magic
+}
+
 // detectRows finds the format of a database by its tables.
 func detectRows(path string) (From, error) {
 	db, err := sqlite.Open(path)
@@ -56,7 +61,7 @@ const maxLooked = 10
 // that is known.
 func detectIn(r io.Reader) From {
 	br := bufio.NewReader(r)
-	if begin, _ := br.Peek(len(sqlite.Magic)); string(begin) == sqlite.Magic {
+	if isDatabase(br) {
 		return database
 	}
 	var all []byte
@@ -85,73 +90,21 @@ func detectValue(data []byte) From {
 	if !raw.IsValid() {
 		return ""
 	}
-	for _, s := range shapes {
-		if s.is(raw) {
-			return s.from
+	for _, f := range formats {
+		if f.is(raw) {
+			return f.from
 		}
 	}
 	return ""
 }
 
-// shapes are the members by which formats are known; the first that fits counts.
-var shapes = []struct {
-	from From
-	is   func(codec.Raw) bool
-}{
-	{Compactd, func(raw codec.Raw) bool { return has(raw, "session", "kind") }},
-	{Codex, func(raw codec.Raw) bool {
-		return has(raw, "timestamp", "type", "payload") || has(raw, "id", "timestamp", "instructions")
-	}},
-	{Pi, func(raw codec.Raw) bool { return is(raw, "session") && has(raw, "id", "cwd") }},
-	{Copilot, func(raw codec.Raw) bool { return has(raw, "type", "data", "parentId") && !has(raw, "customType") }},
-	{Gemini, func(raw codec.Raw) bool { return has(raw, "sessionId", "projectHash") }},
-	{Gemini, func(raw codec.Raw) bool {
-		_, ok := geminiContents(raw)
-		return ok && !has(raw, "toolCall")
-	}},
-	{Opencode, func(raw codec.Raw) bool {
-		return has(raw, "id", "title", "time") && (has(raw, "projectID") || has(raw, "directory")) || has(raw, "info", "messages") && has(first(member(raw, "messages")), "info", "parts")
-	}},
-	{MiniSWEAgent, func(raw codec.Raw) bool {
-		return has(raw, "trajectory_format", "messages") || has(raw, "info", "messages")
-	}},
-	{SWEAgent, func(raw codec.Raw) bool { // Gemini CLI's states for undoing a call have a history too
-		return has(raw, "history") && !has(raw, "toolCall") || has(raw, "trajectory")
-	}},
-	{OpenAI, func(raw codec.Raw) bool { return has(raw, "messages") || has(first(raw), "role") }},
-	{ClaudeCode, func(raw codec.Raw) bool {
-		return has(raw, "type", "sessionId") || has(raw, "type", "uuid") || has(raw, "type", "leafUuid") || has(raw, "type", "messageId")
-	}},
-}
-
-// member is that of an object, nil without.
-func member(raw codec.Raw, name string) codec.Raw {
-	for k, v := range codec.Members(raw) {
-		if k == name {
-			return v
-		}
-	}
-	return nil
-}
-
 // first is the first item of an array, nil without. It takes no memory for the others.
-func first(raw codec.Raw) (item codec.Raw) {
-	if raw.Kind() != '[' {
+func first(raw codec.Raw) codec.Raw {
+	items, err := codec.ReadFirst(raw, 1)
+	if err != nil || len(items) == 0 {
 		return nil
 	}
-	w := codec.Walk(raw)
-	w.Array(func() {
-		if v := w.Value(); item == nil {
-			item = v
-		}
-	})
-	return item
-}
-
-// is reports whether an object is of this type.
-func is(raw codec.Raw, kind string) bool {
-	text, _ := codec.Text(member(raw, "type"))
-	return text == kind
+	return items[0]
 }
 
 // has reports whether a value is an object with all of these members.

@@ -97,20 +97,20 @@ func (d *dialogue) compaction(at time.Time, summary string) {
 	d.lines = append(d.lines, line{Kind: "compaction", TS: at, Content: []block{{Text: summary}}})
 }
 
-// sessions has the collected sessions.
-func (d *dialogue) sessions(in input) []Session {
+// put gives the session to the reader of the file.
+func (d *dialogue) put(in input) {
 	if len(d.held) > 0 {
 		d.resolve(d.held[0].TS)
 	}
 	if len(d.lines) == 0 {
-		return nil
+		return
 	}
 	rec := (&sessionLines{name: d.name, lines: d.lines, thinking: in.thinking}).recording(in)
 	rec.missing = d.missing
 	if len(rec.steps) > 0 {
 		rec.steps[0].system = d.system
 	}
-	return rec.sessions(in)
+	rec.put(in)
 }
 
 // texts is one block of a text, or none of an empty one.

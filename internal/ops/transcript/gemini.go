@@ -82,14 +82,15 @@ type geminiChat struct {
 }
 
 // parseGemini reads a chat: records a line, one document, or a checkpoint that its user saved.
-func parseGemini(in input, r io.Reader) []Session {
+func parseGemini(in input, r io.Reader) {
 	data, err := document(r)
 	if err != nil {
 		in.bad(err)
-		return nil
+		return
 	}
 	if contents, ok := geminiContents(data); ok {
-		return in.checkpoint(contents)
+		in.checkpoint(contents)
+		return
 	}
 	c := &geminiChat{known: map[string]bool{}}
 	if raw := codec.Raw(data); raw.IsValid() { // also a chat of one line
@@ -107,7 +108,7 @@ func parseGemini(in input, r io.Reader) []Session {
 			in.bad(fmt.Errorf("message %s: %w", m.ID, err))
 		}
 	}
-	return d.sessions(in)
+	d.put(in)
 }
 
 func (c *geminiChat) record(line []byte) error {
@@ -370,13 +371,13 @@ func geminiContents(data []byte) (out []geminiContent, ok bool) {
 	if !raw.IsValid() {
 		return nil, false
 	}
-	if history := member(raw, "history"); history != nil {
+	if history := codec.Get(raw, "history"); history != nil {
 		raw = history
 	}
 	return out, has(first(raw), "role", "parts") && codec.Unmarshal(raw, &out) == nil
 }
 
-func (in input) checkpoint(contents []geminiContent) []Session {
+func (in input) checkpoint(contents []geminiContent) {
 	d := &dialogue{name: "gemini-" + in.stem, absent: "The tool call was cancelled."}
 	for i, c := range contents {
 		parts, err := geminiParts(c.Parts)
@@ -390,5 +391,5 @@ func (in input) checkpoint(contents []geminiContent) []Session {
 			d.geminiUser(time.Time{}, parts)
 		}
 	}
-	return d.sessions(in)
+	d.put(in)
 }

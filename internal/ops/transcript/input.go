@@ -33,20 +33,21 @@ type input struct {
 	thinking bool                // without a signature stays
 	named    func(string) string // what a session may be called
 	bad      func(error)         // is called with what is wrong, and left out
-	first    func(string) bool   // reports whether a session of opencode was not read before
+	wanted   func(string) bool   // reports whether a session of opencode is still to be read
+	take     func(Session)       // gets each session
 }
 
 // parser reads the sessions of one file.
-type parser func(in input, r io.Reader) []Session
+type parser func(in input, r io.Reader)
 
-func (in input) parse(p parser) []Session {
+func (in input) parse(p parser) {
 	f, err := open(in.path)
 	if err != nil {
 		in.bad(err)
-		return nil
+		return
 	}
 	defer f.Close()
-	return p(in, f)
+	p(in, f)
 }
 
 // file is one that is open, and its content without compression.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"compactd/internal/events"
@@ -68,14 +67,14 @@ func (u *apiUsage) counted() *lineUsage {
 // errNoMessages: an agent that never ran.
 var errNoMessages = errors.New("has no messages")
 
-func parseMiniSWEAgent(in input, r io.Reader) []Session {
+func parseMiniSWEAgent(in input, r io.Reader) {
 	var t miniTrajectory
 	if !in.decode(r, &t) {
-		return nil
+		return
 	}
 	if len(t.Messages) == 0 {
 		in.bad(errNoMessages)
-		return nil
+		return
 	}
 	rec := &recording{name: in.named(in.stem), format: events.OpenAI}
 	var answered string
@@ -97,7 +96,7 @@ func parseMiniSWEAgent(in input, r io.Reader) []Session {
 		rec.steps = append(rec.steps, s)
 	}
 	rec.model = modelNamed(cmp.Or(t.Info.Config.Model.Name, answered))
-	return rec.sessions(in)
+	rec.put(in)
 }
 
 // step is the message as the API takes it, and the model that its answer names. The last, of
@@ -127,17 +126,13 @@ func (m *miniMessage) step(raw codec.Raw) (s step, model string) {
 	return s, model
 }
 
-// without is an object without some members.
-func without(raw codec.Raw, keys ...string) codec.Raw {
-	out := []byte{'{'}
+// without is an object without a member.
+func without(raw codec.Raw, name string) codec.Raw {
+	var out []codec.Member
 	for key, value := range codec.Members(raw) {
-		if slices.Contains(keys, key) {
-			continue
+		if key != name {
+			out = append(out, codec.Member{Name: key, Value: value})
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, must(key)...), ':'), value...)
 	}
-	return append(out, '}')
+	return codec.WriteObject(out)
 }

@@ -37,54 +37,43 @@ func (m chatMessage) raw() codec.Raw {
 }
 
 // parseOpenAI reads one conversation, or one a line where the name is that of lines.
-func parseOpenAI(in input, r io.Reader) (out []Session) {
+func parseOpenAI(in input, r io.Reader) {
 	if strings.HasSuffix(plain(in.path), ".jsonl") {
-		return parseOpenAILines(in, r)
+		parseOpenAILines(in, r)
+		return
 	}
 	data, err := document(r)
 	if err == nil {
-		out, err = in.conversation(data, in.stem)
+		err = in.conversation(data, in.stem)
 	}
 	if err != nil {
 		in.bad(err)
 	}
-	return out
 }
 
 // parseOpenAILines reads one conversation a line.
-func parseOpenAILines(in input, r io.Reader) (out []Session) {
+func parseOpenAILines(in input, r io.Reader) {
 	in.eachLine(r, func(n int, data []byte) error {
-		s, err := in.conversation(data, fmt.Sprintf("%s-%d", in.stem, n))
-		out = append(out, s...)
-		return err
+		return in.conversation(data, fmt.Sprintf("%s-%d", in.stem, n))
 	})
-	return out
 }
 
-func (in input) conversation(data []byte, name string) ([]Session, error) {
+func (in input) conversation(data []byte, name string) error {
 	var d openaiDocument
+	var into any = &d
 	if raw := codec.Raw(data); raw.Kind() == '[' {
-		if err := codec.Unmarshal(data, &d.Messages); err != nil {
-			return nil, err
-		}
-	} else if err := codec.Unmarshal(data, &d); err != nil {
-		return nil, err
+		into = &d.Messages
+	}
+	if err := codec.Unmarshal(data, into); err != nil {
+		return err
 	}
 	rec := &recording{name: in.named(name), format: events.OpenAI, model: modelNamed(d.Model)}
 	if d.Tools.Kind() == '[' {
 		rec.tools = d.Tools
 	}
 	rec.chat(in, d.Messages)
-	return rec.sessions(in), nil
-}
-
-// sessions is the one session, unless it has nothing.
-func (r *recording) sessions(in input) []Session {
-	s := r.session(in)
-	if len(s.Turns) == 0 {
-		return nil
-	}
-	return []Session{s}
+	rec.put(in)
+	return nil
 }
 
 // chat adds messages of chat completions; a bad one is reported and left out.

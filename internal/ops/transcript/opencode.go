@@ -1,7 +1,7 @@
 package transcript
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -96,44 +96,27 @@ type opencodePart struct {
 // opencodeCutOff is the result that opencode gives a call that was cut off.
 const opencodeCutOff = "[Tool execution was interrupted]"
 
-// streamOpencode yields the sessions of a file. A session that was moved into a
-// database is read there alone.
-func streamOpencode(in input, yield func(Session) bool) bool {
-	f, err := open(in.path)
-	if err != nil {
-		in.bad(err)
-		return true
+// parseOpencode reads a database, or one session: an export, or the file of its own among the others. A
+// session that was moved into a database is read there alone.
+func parseOpencode(in input, r io.Reader) {
+	br := bufio.NewReader(r)
+	if isDatabase(br) {
+		opencodeRows(in)
+		return
 	}
-	begin := make([]byte, len(sqlite.Magic))
-	n, _ := io.ReadFull(f, begin)
-	if string(begin[:n]) == sqlite.Magic {
-		f.Close()
-		return opencodeRows(in, yield)
-	}
-	defer f.Close()
-	for _, s := range parseOpencode(in, io.MultiReader(bytes.NewReader(begin[:n]), f)) {
-		if !yield(s) {
-			return false
-		}
-	}
-	return true
-}
-
-// parseOpencode reads one session: an export, or the file of its own among the others.
-func parseOpencode(in input, r io.Reader) []Session {
 	var d struct {
 		Info     *opencodeSession `json:"info"`
 		Messages []codec.Raw      `json:"messages"`
 		opencodeSession
 	}
-	if !in.decode(r, &d) {
-		return nil
+	if !in.decode(br, &d) {
+		return
 	}
 	if d.Info == nil {
-		if in.first != nil && !in.first(d.ID) {
-			return nil
+		if in.wanted(d.ID) {
+			in.opencode(&d.opencodeSession, in.opencodeFiles(d.ID))
 		}
-		return in.opencode(&d.opencodeSession, in.opencodeFiles(d.ID))
+		return
 	}
 	var messages []opencodeMessage
 	for i, raw := range d.Messages {
@@ -144,7 +127,7 @@ func parseOpencode(in input, r io.Reader) []Session {
 		}
 		messages = append(messages, m)
 	}
-	return in.opencode(d.Info, messages)
+	in.opencode(d.Info, messages)
 }
 
 // opencodeFiles reads the messages that belong to the file of a session.
@@ -193,7 +176,7 @@ func (in input) jsonFile(path string, v any) bool {
 }
 
 // opencode makes a session of messages, in the order in which opencode reads them.
-func (in input) opencode(s *opencodeSession, messages []opencodeMessage) []Session {
+func (in input) opencode(s *opencodeSession, messages []opencodeMessage) {
 	slices.SortStableFunc(messages, func(a, b opencodeMessage) int {
 		return cmp.Or(cmp.Compare(a.Info.Time.Created, b.Info.Time.Created), strings.Compare(a.Info.ID, b.Info.ID))
 	})
@@ -222,7 +205,7 @@ func (in input) opencode(s *opencodeSession, messages []opencodeMessage) []Sessi
 		}
 		m.put(d, at)
 	}
-	return d.sessions(in)
+	d.put(in)
 }
 
 // reverted leaves the message with the parts that were not taken back.
@@ -335,11 +318,11 @@ func (t *opencodeTokens) counted() *lineUsage {
 
 // opencodeRows reads the sessions of a database, each with its messages and parts alone in
 // memory.
-func opencodeRows(in input, yield func(Session) bool) bool {
+func opencodeRows(in input) {
 	db, err := sqlite.Open(in.path)
 	if err != nil {
 		in.bad(err)
-		return true
+		return
 	}
 	defer db.Close()
 	o := opencodeDB{in: in, messages: map[string][]opencodeRow{}, parts: map[string][]opencodeRow{}, reverts: map[string]*opencodeRevert{}}
@@ -347,16 +330,10 @@ func opencodeRows(in input, yield func(Session) bool) bool {
 		in.bad(err)
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.messages)) {
-		if !in.first(id) {
-			continue
-		}
-		for _, s := range in.opencode(&opencodeSession{ID: id, Revert: o.reverts[id]}, o.read(id)) {
-			if !yield(s) {
-				return false
-			}
+		if in.wanted(id) {
+			in.opencode(&opencodeSession{ID: id, Revert: o.reverts[id]}, o.read(id))
 		}
 	}
-	return true
 }
 
 // opencodeDB has the places of a database's rows.

@@ -64,7 +64,7 @@ type piBlock struct {
 }
 
 // parsePi reads a session: the branch that its last line is on, as pi itself does.
-func parsePi(in input, r io.Reader) []Session {
+func parsePi(in input, r io.Reader) {
 	d := &dialogue{name: "pi-" + in.stem, absent: "No result provided"}
 	var entries []*piEntry
 	eachValue(in, r, func(n int, e *piEntry) error {
@@ -91,7 +91,7 @@ func parsePi(in input, r io.Reader) []Session {
 			in.bad(atLine(e.line, err))
 		}
 	}
-	return d.sessions(in)
+	d.put(in)
 }
 
 // piPath is the way from the first entry to the last. Entries of the first version have no

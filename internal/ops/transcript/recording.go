@@ -130,6 +130,13 @@ func (r *recording) session(in input) Session {
 	return Session{Name: r.name, Format: r.format, Turns: r.turns, Missing: r.missing}
 }
 
+// put gives the session to the reader of the file, unless it has nothing.
+func (r *recording) put(in input) {
+	if s := r.session(in); len(s.Turns) > 0 {
+		in.take(s)
+	}
+}
+
 // change is to another model, whose window is looked up once.
 func (r *recording) change(windows map[string]int64, m events.Model) {
 	if _, ok := windows[m.Name]; !ok {
@@ -202,14 +209,11 @@ const fallShare = 10
 
 // object writes an object of names and values in turn, in their order.
 func object(members ...any) codec.Raw {
-	out := []byte{'{'}
+	var out []codec.Member
 	for member := range slices.Chunk(members, 2) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, must(member[0])...), ':'), must(member[1])...)
+		out = append(out, codec.Member{Name: member[0].(string), Value: must(member[1])})
 	}
-	return append(out, '}')
+	return codec.WriteObject(out)
 }
 
 // must writes a value whose parts were read from JSON.

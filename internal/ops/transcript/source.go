@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // From is the format of recordings.
@@ -35,40 +36,67 @@ const (
 
 // format finds and reads the sessions of one program.
 type format struct {
+	from  From
 	ends  []string // of names, without the end of a compression, that a directory is searched for
 	parse parser
+	is    func(codec.Raw) bool // recognises the format by the members of a file's first value
 }
 
-var formats = map[From]format{
-	Compactd:     {[]string{".jsonl"}, parseCompactd},
-	ClaudeCode:   {[]string{".jsonl"}, parseClaudeCode},
-	OpenAI:       {[]string{".json", ".jsonl"}, parseOpenAI},
-	SWEAgent:     {[]string{".traj", ".traj.json"}, parseSWEAgent},
-	Codex:        {[]string{".jsonl"}, parseCodex},
-	Opencode:     {[]string{".json", ".db"}, parseOpencode},
-	Pi:           {[]string{".jsonl"}, parsePi},
-	Copilot:      {[]string{".jsonl"}, parseCopilot},
-	Gemini:       {[]string{".json", ".jsonl"}, parseGemini},
-	MiniSWEAgent: {[]string{".json"}, parseMiniSWEAgent},
+// formats in the order in which a file is tried: the first that fits counts.
+var formats = []format{
+	{Compactd, []string{".jsonl"}, parseCompactd, func(raw codec.Raw) bool { return has(raw, "session", "kind") }},
+	{Codex, []string{".jsonl"}, parseCodex, func(raw codec.Raw) bool {
+		return has(raw, "timestamp", "type", "payload") || has(raw, "id", "timestamp", "instructions")
+	}},
+	{Pi, []string{".jsonl"}, parsePi, func(raw codec.Raw) bool {
+		return codec.String(codec.Get(raw, "type")) == "session" && has(raw, "id", "cwd")
+	}},
+	{Copilot, []string{".jsonl"}, parseCopilot, func(raw codec.Raw) bool {
+		return has(raw, "type", "data", "parentId") && !has(raw, "customType")
+	}},
+	{Gemini, []string{".json", ".jsonl"}, parseGemini, func(raw codec.Raw) bool {
+		_, checkpoint := geminiContents(raw)
+		return has(raw, "sessionId", "projectHash") || checkpoint && !has(raw, "toolCall")
+	}},
+	{Opencode, []string{".json", ".db"}, parseOpencode, func(raw codec.Raw) bool {
+		return has(raw, "id", "title", "time") && (has(raw, "projectID") || has(raw, "directory")) ||
+			has(raw, "info", "messages") && has(first(codec.Get(raw, "messages")), "info", "parts")
+	}},
+	{MiniSWEAgent, []string{".json"}, parseMiniSWEAgent, func(raw codec.Raw) bool {
+		return has(raw, "trajectory_format", "messages") || has(raw, "info", "messages")
+	}},
+	{SWEAgent, []string{".traj", ".traj.json"}, parseSWEAgent, func(raw codec.Raw) bool {
+		return has(raw, "history") && !has(raw, "toolCall") || has(raw, "trajectory") // Gemini CLI's states for undoing a call have a history too
+	}},
+	{OpenAI, []string{".json", ".jsonl"}, parseOpenAI, func(raw codec.Raw) bool {
+		return has(raw, "messages") || has(first(raw), "role")
+	}},
+	{ClaudeCode, []string{".jsonl"}, parseClaudeCode, func(raw codec.Raw) bool {
+		return has(raw, "type", "sessionId") || has(raw, "type", "uuid") || has(raw, "type", "leafUuid") || has(raw, "type", "messageId")
+	}},
 }
 
 // Formats are the names of those that can be read.
 func Formats() (out []string) {
-	for f := range formats {
-		out = append(out, string(f))
+	for _, f := range formats {
+		out = append(out, string(f.from))
 	}
 	slices.Sort(out)
 	return out
 }
 
+// format is the one of a name.
+func (f From) format() format {
+	return formats[slices.IndexFunc(formats, func(x format) bool { return x.from == f })]
+}
+
 // ends are those that a directory is searched for.
-func (f From) ends() []string {
+func (f From) ends() (out []string) {
 	if f != Auto {
-		return formats[f].ends
+		return f.format().ends
 	}
-	var out []string
-	for _, format := range formats {
-		out = append(out, format.ends...)
+	for _, x := range formats {
+		out = append(out, x.ends...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -223,28 +251,22 @@ func (s *Source) read(f found, names map[string]int, report func(error), yield f
 			report(fmt.Errorf("%s: %w (and %d more)", f.path, bad, some-1))
 		}
 	}()
+	going := true
 	in := input{
 		path: f.path, stem: stem(f.path), thinking: s.Thinking, named: func(name string) string { return unique(names, name) },
-		bad:   func(err error) { bad, some = cmp.Or(bad, err), some+1 },
-		first: func(id string) bool { return firstTime(names, "/"+id) },
+		bad:    func(err error) { bad, some = cmp.Or(bad, err), some+1 },
+		wanted: func(id string) bool { return going && firstTime(names, "/"+id) },
 	}
-	take := func(session Session) bool {
-		var err error
-		if session, err = session.As(cmp.Or(s.Format, session.Format)); err != nil {
+	in.take = func(session Session) {
+		session, err := session.As(cmp.Or(s.Format, session.Format))
+		if err != nil {
 			in.bad(err)
-			return true
+			return
 		}
-		return yield(session)
+		going = going && yield(session)
 	}
-	if f.from == Opencode {
-		return streamOpencode(in, take)
-	}
-	for _, session := range in.parse(formats[f.from].parse) {
-		if !take(session) {
-			return false
-		}
-	}
-	return true
+	in.parse(f.from.format().parse)
+	return going
 }
 
 // firstTime reports whether a text, which is no name, came for the first time.

@@ -30,10 +30,10 @@ type historyItem struct {
 var errNoHistory = errors.New("has neither history nor trajectory")
 
 // parseSWEAgent reads a trajectory: a session for each of its agents.
-func parseSWEAgent(in input, r io.Reader) (out []Session) {
+func parseSWEAgent(in input, r io.Reader) {
 	var t trajectory
 	if !in.decode(r, &t) {
-		return nil
+		return
 	}
 	// The history is sorted by agent; the first one has the name of the file.
 	var agents []string
@@ -54,9 +54,8 @@ func parseSWEAgent(in input, r io.Reader) (out []Session) {
 		}
 		rec := &recording{name: in.named(name), format: events.OpenAI, model: modelNamed(t.model())}
 		rec.chat(in, byAgent[agent])
-		out = append(out, rec.sessions(in)...)
+		rec.put(in)
 	}
-	return out
 }
 
 // items is the history, or what the steps of the trajectory say where none was kept.
