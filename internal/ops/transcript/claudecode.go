@@ -50,7 +50,12 @@ func parseClaudeCode(in input, r io.Reader) {
 		return nil
 	})
 	for _, key := range f.order {
-		f.chains[key].recording(in, f.name(key)).put(in)
+		c := f.chains[key]
+		rec := &recording{
+			name: in.named(f.name(key)), format: events.Anthropic, model: events.Model{Provider: "anthropic", Name: claudePrefix}, missing: c.missing,
+		}
+		rec.take(in, slices.DeleteFunc(c.lines, func(l *line) bool { return l.Kind == "message" && len(l.Content) == 0 }))
+		rec.put(in)
 	}
 }
 
@@ -83,7 +88,7 @@ func (f *claudeFile) add(n int, l *claudeLine) {
 	}
 	switch {
 	case boundary:
-		c.messages = append(c.messages, &claudeEntry{line: n, at: l.Timestamp, compaction: true})
+		c.lines = append(c.lines, &line{Kind: "compaction", TS: l.Timestamp})
 	case l.Summary, l.Failed, l.Message.Model == syntheticModel:
 	default:
 		c.add(f.in, n, l)
@@ -118,19 +123,8 @@ func (f *claudeFile) name(key string) string {
 
 // claudeChain is one conversation.
 type claudeChain struct {
-	messages []*claudeEntry
+	lines []*line // a message as the model saw it each, or a compaction
 	missing
-}
-
-// claudeEntry is one message as the model saw it, or a compaction.
-type claudeEntry struct {
-	line       int
-	at         time.Time
-	compaction bool
-
-	id, role, model string
-	blocks          []block
-	usage           *anthropicUsage
 }
 
 // add takes a line. An answer is written block by block, with results of its
@@ -139,16 +133,16 @@ func (c *claudeChain) add(in input, n int, l *claudeLine) {
 	m := l.Message
 	s := c.open(l.Type, m.ID)
 	if s == nil {
-		s = &claudeEntry{line: n, id: m.ID, role: l.Type}
-		c.messages = append(c.messages, s)
+		s = &line{number: n, id: m.ID, Kind: "message", Role: l.Type}
+		c.lines = append(c.lines, s)
 	}
-	if s.at.Before(l.Timestamp) {
-		s.at = l.Timestamp
+	if s.TS.Before(l.Timestamp) {
+		s.TS = l.Timestamp
 	}
-	if m.Usage != nil {
-		s.usage = m.Usage // the last counts the whole answer
+	if m.Usage != nil && s.Role == "assistant" {
+		s.Usage = (*lineUsage)(m.Usage) // the last counts the whole answer
 	}
-	s.model = m.Model
+	s.Model = m.Model
 	blocks, err := claudeBlocks(m.Content)
 	if err != nil {
 		in.bad(atLine(n, err)) // an empty message is left out
@@ -158,24 +152,28 @@ func (c *claudeChain) add(in input, n int, l *claudeLine) {
 			c.lacks(missingThinking, 1)
 		}
 		if keepBlock(b) {
-			s.blocks = append(s.blocks, b)
+			s.Content = append(s.Content, b)
 		}
 	}
+	slices.SortStableFunc(s.Content, func(a, b block) int { return blockOrder[a.Type] - blockOrder[b.Type] })
 }
 
+// blockOrder is that of the blocks of a message: the provider wants results first.
+var blockOrder = map[string]int{"tool_result": -1}
+
 // open returns the message that another line goes on with; nil begins one.
-func (c *claudeChain) open(role, id string) *claudeEntry {
-	for i, s := range slices.Backward(c.messages) {
+func (c *claudeChain) open(role, id string) *line {
+	for _, s := range slices.Backward(c.lines) {
 		switch {
-		case s.compaction:
+		case s.Kind == "compaction":
 			return nil
 		case role == "user":
-			if s.role != "user" {
+			if s.Role != "user" {
 				return nil
 			}
 			return s
 		case id != "" && s.id == id:
-			return c.messages[i]
+			return s
 		}
 	}
 	return nil
@@ -204,45 +202,4 @@ func keepBlock(b block) bool {
 	default:
 		return b.Type != ""
 	}
-}
-
-func (c *claudeChain) recording(in input, name string) *recording {
-	r := &recording{name: in.named(name), format: events.Anthropic, model: events.Model{Provider: "anthropic", Name: claudePrefix}}
-	for _, s := range c.messages {
-		if s.compaction {
-			r.steps = append(r.steps, step{at: s.at, compaction: true})
-			continue
-		}
-		if len(s.blocks) == 0 {
-			continue
-		}
-		st := step{at: s.at, messages: []codec.Raw{s.message()}, answer: s.role == "assistant", model: s.model, usage: s.counted()}
-		if _, err := events.Anthropic.Read(st.messages[0]); err != nil {
-			in.bad(atLine(s.line, err))
-			continue
-		}
-		r.steps = append(r.steps, st)
-	}
-	r.missing = c.missing
-	return r
-}
-
-func (s *claudeEntry) counted() *lineUsage {
-	if s.role != "assistant" {
-		return nil
-	}
-	return (*lineUsage)(s.usage)
-}
-
-// message has the results first, as the provider wants them.
-func (s *claudeEntry) message() codec.Raw {
-	content := []codec.Raw{}
-	for _, results := range []bool{true, false} {
-		for _, b := range s.blocks {
-			if (b.Type == "tool_result") == results {
-				content = append(content, b.raw)
-			}
-		}
-	}
-	return object("role", s.role, "content", content)
 }

@@ -15,6 +15,7 @@ import (
 // line is one line of a transcript.
 type line struct {
 	number  int
+	id      string     // of an answer of Claude Code, which has it in many lines
 	Session string     `json:"session"`
 	Kind    string     `json:"kind"`
 	TS      time.Time  `json:"ts"`
@@ -54,41 +55,49 @@ func (b *block) UnmarshalJSON(data []byte) error {
 
 // parseCompactd reads lines of any number of sessions.
 func parseCompactd(in input, r io.Reader) {
-	byName := map[string]*sessionLines{}
-	var order []*sessionLines
+	lines := map[string][]*line{}
+	var order []string
 	eachValue(in, r, func(n int, l *line) error {
 		if !events.ValidSession(l.Session) {
 			return fmt.Errorf("session is not 1 to %d of A-Z a-z 0-9 _ -", events.MaxIDLen)
 		}
-		s := byName[l.Session]
-		if s == nil {
-			s = &sessionLines{name: l.Session, thinking: in.thinking}
-			byName[l.Session] = s
-			order = append(order, s)
+		if lines[l.Session] == nil {
+			order = append(order, l.Session)
 		}
 		l.number = n
-		s.lines = append(s.lines, *l)
+		lines[l.Session] = append(lines[l.Session], l)
 		return nil
 	})
-	for _, s := range order {
-		in.take(s.recording(in).session(in))
+	for _, name := range order {
+		r := recordingOf(lines[name])
+		r.name = in.named(name)
+		if w := lines[name][0].Meta.ContextWindow; w > 0 && w <= events.MaxTokens {
+			r.stated = w
+		}
+		r.take(in, lines[name])
+		in.take(r.session(in))
 	}
 }
 
-// sessionLines collects the lines of one session.
-type sessionLines struct {
-	name     string
-	lines    []line
-	thinking bool // without a signature stays
+// recordingOf is an empty recording in the dialect and of the model of some lines: sessions of Claude models
+// go as anthropic, all others as openai.
+func recordingOf(lines []*line) *recording {
+	first := ""
+	for _, l := range lines {
+		if !validModel(l.Model) {
+			continue
+		}
+		if strings.HasPrefix(l.Model, claudePrefix) {
+			return &recording{format: events.Anthropic, model: modelNamed(l.Model)}
+		}
+		first = cmp.Or(first, l.Model)
+	}
+	return &recording{format: events.OpenAI, model: modelNamed(first)}
 }
 
-func (s *sessionLines) recording(in input) *recording {
-	r := &recording{name: in.named(s.name)}
-	r.format, r.model = s.detect()
-	if w := s.lines[0].Meta.ContextWindow; w > 0 && w <= events.MaxTokens {
-		r.stated = w
-	}
-	for _, l := range s.lines {
+// take takes the lines of a session; a bad one is reported and left out.
+func (r *recording) take(in input, lines []*line) {
+	for _, l := range lines {
 		switch {
 		case l.Kind == "compaction":
 			r.steps = append(r.steps, step{at: l.TS, compaction: true, summary: summaryOf(l)})
@@ -97,7 +106,7 @@ func (s *sessionLines) recording(in input) *recording {
 				r.steps[n-1].summary = summaryOf(l)
 			}
 		case l.Kind == "message":
-			messages := s.messages(r.format, l)
+			messages := l.messages(r.format, in.thinking)
 			if _, err := r.format.ReadAll(messages); err != nil {
 				in.bad(atLine(l.number, err))
 				continue
@@ -105,12 +114,11 @@ func (s *sessionLines) recording(in input) *recording {
 			r.steps = append(r.steps, step{at: l.TS, messages: messages, answer: l.Role == "assistant", model: l.Model, usage: l.Usage})
 		}
 	}
-	return r
 }
 
 // summaryOf is the text of a summary that the recorded agent wrote: that of its message, or
 // what the line of the compaction states.
-func summaryOf(l line) string {
+func summaryOf(l *line) string {
 	var texts []string
 	for _, b := range l.Content {
 		texts = append(texts, b.Text)
@@ -121,42 +129,22 @@ func summaryOf(l line) string {
 	return strings.Join(texts, "\n")
 }
 
-// detect finds dialect and model: sessions of Claude models go as anthropic, all others as
-// openai.
-func (s *sessionLines) detect() (events.Format, events.Model) {
-	first := ""
-	for _, l := range s.lines {
-		if !validModel(l.Model) {
-			continue
-		}
-		if strings.HasPrefix(l.Model, claudePrefix) {
-			return events.Anthropic, modelNamed(l.Model)
-		}
-		first = cmp.Or(first, l.Model)
+// messages are those of a line in the dialect. Anthropic's has the blocks as recorded, without thinking that
+// has no signature: the provider would refuse it.
+func (l *line) messages(f events.Format, thinking bool) []codec.Raw {
+	if f != events.Anthropic {
+		return openaiMessages(l, thinking)
 	}
-	return events.OpenAI, modelNamed(first)
-}
-
-func (s *sessionLines) messages(f events.Format, l line) []codec.Raw {
-	if f == events.Anthropic {
-		return []codec.Raw{s.anthropicMessage(l)}
-	}
-	return openaiMessages(l, s.thinking)
-}
-
-// anthropicMessage keeps the blocks as recorded. Thinking without a signature
-// goes: the provider would refuse it.
-func (s *sessionLines) anthropicMessage(l line) codec.Raw {
 	content := []codec.Raw{}
 	for _, c := range l.Content {
 		switch {
 		case c.Type != "thinking" || c.Signature != "":
 			content = append(content, c.raw)
-		case s.thinking:
+		case thinking:
 			content = append(content, object("type", c.Type, "thinking", c.Text))
 		}
 	}
-	return object("role", l.Role, "content", content)
+	return []codec.Raw{object("role", l.Role, "content", content)}
 }
 
 type openaiCall struct {
@@ -169,7 +157,7 @@ type openaiCall struct {
 }
 
 // openaiMessages makes a tool message of each result, and one message of the rest.
-func openaiMessages(l line, thinking bool) []codec.Raw {
+func openaiMessages(l *line, thinking bool) []codec.Raw {
 	var out []codec.Raw
 	var text []string
 	var calls []openaiCall

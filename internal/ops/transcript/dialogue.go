@@ -16,9 +16,9 @@ type dialogue struct {
 	absent string // result of a call that never got one
 	system string // prompt
 
-	lines []line
+	lines []*line
 	calls []string // of the last answer, that have no result yet
-	held  []line   // of the user, until they have
+	held  []*line  // of the user, until they have
 	missing
 }
 
@@ -27,7 +27,7 @@ func (d *dialogue) user(at time.Time, blocks ...block) {
 	if len(blocks) == 0 {
 		return
 	}
-	l := line{Kind: "message", Role: "user", TS: at, Content: blocks}
+	l := &line{Kind: "message", Role: "user", TS: at, Content: blocks}
 	if len(d.calls) > 0 {
 		d.held = append(d.held, l)
 		return
@@ -41,7 +41,7 @@ func (d *dialogue) answer(at time.Time, model string, usage *lineUsage, blocks .
 		return
 	}
 	d.resolve(at)
-	d.lines = append(d.lines, line{Kind: "message", Role: "assistant", TS: at, Content: blocks, Model: model, Usage: usage})
+	d.lines = append(d.lines, &line{Kind: "message", Role: "assistant", TS: at, Content: blocks, Model: model, Usage: usage})
 	d.expect(blocks)
 }
 
@@ -51,7 +51,7 @@ func (d *dialogue) more(at time.Time, usage *lineUsage, blocks ...block) bool {
 	if n == 0 || d.lines[n-1].Role != "assistant" {
 		return false
 	}
-	l := &d.lines[n-1]
+	l := d.lines[n-1]
 	l.TS, l.Usage, l.Content = at, cmp.Or(usage, l.Usage), append(l.Content, blocks...)
 	d.expect(blocks)
 	return true
@@ -76,7 +76,7 @@ func (d *dialogue) result(at time.Time, id, text string, failed bool) {
 	if n := len(d.lines) - 1; d.lines[n].Role == "user" && d.lines[n].Content[0].Type == "tool_result" {
 		d.lines[n].TS, d.lines[n].Content = at, append(d.lines[n].Content, made)
 	} else {
-		d.lines = append(d.lines, line{Kind: "message", Role: "user", TS: at, Content: []block{made}})
+		d.lines = append(d.lines, &line{Kind: "message", Role: "user", TS: at, Content: []block{made}})
 	}
 	if len(d.calls) == 0 {
 		d.lines = append(d.lines, d.held...)
@@ -94,7 +94,7 @@ func (d *dialogue) resolve(at time.Time) {
 // compaction is where the program compacted its history; what it wrote then may be unknown.
 func (d *dialogue) compaction(at time.Time, summary string) {
 	d.resolve(at)
-	d.lines = append(d.lines, line{Kind: "compaction", TS: at, Content: []block{{Text: summary}}})
+	d.lines = append(d.lines, &line{Kind: "compaction", TS: at, Content: []block{{Text: summary}}})
 }
 
 // put gives the session to the reader of the file.
@@ -105,8 +105,9 @@ func (d *dialogue) put(in input) {
 	if len(d.lines) == 0 {
 		return
 	}
-	rec := (&sessionLines{name: d.name, lines: d.lines, thinking: in.thinking}).recording(in)
-	rec.missing = d.missing
+	rec := recordingOf(d.lines)
+	rec.name, rec.missing = in.named(d.name), d.missing
+	rec.take(in, d.lines)
 	if len(rec.steps) > 0 {
 		rec.steps[0].system = d.system
 	}
