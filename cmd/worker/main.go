@@ -203,28 +203,22 @@ func (f *flags) Validate(k *kong.Context) error {
 	if err := f.chooseServer(k); err != nil {
 		return err
 	}
-	if f.MaxLedgers < 1 {
+	switch {
+	case f.MaxLedgers < 1:
 		return errors.New("--max-ledgers must be 1 or more")
-	}
-	if f.Partitions < 1 {
+	case f.Partitions < 1:
 		return errors.New("--partitions must be 1 or more")
-	}
-	if f.Replicas != 1 && f.NATS == "" {
+	case f.Replicas != 1 && f.NATS == "":
 		return errors.New("--replicas needs the servers of a cluster, which --nats names: the embedded one is alone")
-	}
-	if f.TenantCallsPerMinute < 0 || f.TenantTokensPerHour < 0 {
+	case f.TenantCallsPerMinute < 0 || f.TenantTokensPerHour < 0:
 		return errors.New("--tenant-calls-per-minute and --tenant-tokens-per-hour must be 0, for no bound, or more")
-	}
-	if f.LeaseTTL < time.Second || f.LeaseTTL%time.Second != 0 {
+	case f.LeaseTTL < time.Second || f.LeaseTTL%time.Second != 0:
 		return errors.New("--lease-ttl must be 1s or more, in whole seconds")
-	}
-	if f.DrainTimeout < time.Second {
+	case f.DrainTimeout < time.Second:
 		return errors.New("--drain-timeout must be 1s or more")
-	}
-	if f.SnapshotEvery < 0 || f.SnapshotEvery > 0 && f.SnapshotEvery < time.Second {
+	case f.SnapshotEvery < 0 || f.SnapshotEvery > 0 && f.SnapshotEvery < time.Second:
 		return errors.New("--snapshot-every must be 0, for never, or 1s or more")
-	}
-	if f.AgentsRate < 1 {
+	case f.AgentsRate < 1:
 		return errors.New("--agents-rate must be 1 or more")
 	}
 	if err := f.readToken(k); err != nil {
