@@ -35,14 +35,10 @@ func (c *compactCmd) Run(ctx context.Context, f *flags) error {
 	if c.Policy != "" {
 		body.Policy = codec.Raw(c.Policy)
 	}
-	data, err := codec.Marshal(body)
-	if err != nil {
+	if _, err := codec.Marshal(body); err != nil {
 		return events.NewInvalid(events.CodeBadPolicy, "policy", "is not one JSON object")
 	}
-	if _, err := events.Decode[events.Compact](data); err != nil {
-		return err
-	}
-	return f.request(ctx, events.KindCompact, c.Session, body.ID, data, c.Timeout)
+	return answered(ctx, f, events.KindCompact, c.Session, body.ID, body, events.Decode[events.Compact], c.Timeout)
 }
 
 type rewindCmd struct {
@@ -58,14 +54,7 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	if c.Generation == nil && c.Steps == 0 {
 		body.Steps = 1
 	}
-	data, err := codec.Marshal(body)
-	if err != nil {
-		return err
-	}
-	if _, err := events.Decode[events.Rewind](data); err != nil {
-		return err
-	}
-	return f.request(ctx, events.KindRewind, c.Session, body.ID, data, c.Timeout)
+	return answered(ctx, f, events.KindRewind, c.Session, body.ID, body, events.Decode[events.Rewind], c.Timeout)
 }
 
 type endCmd struct {
@@ -89,8 +78,17 @@ func (c *endCmd) Run(ctx context.Context, f *flags) error {
 	return f.printResult(ctx, w, c.Wait)
 }
 
-// request publishes an event and prints the outcome that answers it.
-func (f *flags) request(ctx context.Context, k events.Kind, session named.Session, id string, data []byte, timeout time.Duration) error {
+// answered publishes an event, if a worker can decode it, and prints the outcome that answers it.
+func answered[T any](
+	ctx context.Context, f *flags, k events.Kind, session named.Session, id string, body any, decode func([]byte) (*T, error), timeout time.Duration,
+) error {
+	data, err := codec.Marshal(body)
+	if err != nil {
+		return err
+	}
+	if _, err := decode(data); err != nil {
+		return err
+	}
 	w, err := f.publish(ctx, k, session, id, data)
 	if err != nil {
 		return err
@@ -178,14 +176,7 @@ func (c *overflowCmd) Run(ctx context.Context, f *flags) error {
 	if c.Provider != "" || c.Model != "" {
 		body.Model = &events.Model{Provider: c.Provider, Name: c.Model}
 	}
-	data, err := codec.Marshal(body)
-	if err != nil {
-		return err
-	}
-	if _, err := events.DecodeOverflow(data); err != nil {
-		return err
-	}
-	return f.request(ctx, events.KindOverflow, c.Session, body.ID, data, c.Timeout)
+	return answered(ctx, f, events.KindOverflow, c.Session, body.ID, body, events.DecodeOverflow, c.Timeout)
 }
 
 // refusal returns the answer of a provider as it is if it is JSON, else as a text.

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"time"
+
+	"compactd/internal/ops/inspect"
 )
 
 type readyCmd struct {
@@ -36,27 +37,18 @@ func (c *readyCmd) Run(ctx context.Context, f *flags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(f.HTTP)+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	if f.HTTPToken != "" {
-		r.Header.Set("Authorization", "Bearer "+string(f.HTTPToken))
-	}
-	direct := http.Client{Transport: &http.Transport{}} // a proxy would get the token unencrypted
-	answer, err := direct.Do(r)
+	status, body, err := inspect.Get(ctx, "http://"+reachable(f.HTTP)+path, string(f.HTTPToken))
 	if err != nil {
 		return fmt.Errorf("%w; does a worker run, with this --http?", err)
 	}
-	defer answer.Body.Close()
-	if _, err := io.Copy(os.Stdout, io.LimitReader(answer.Body, 1<<20)); err != nil {
+	if _, err := os.Stdout.Write(body); err != nil {
 		return err
 	}
-	if answer.StatusCode == http.StatusUnauthorized {
+	switch status {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized:
 		return errToken
 	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %w", answer.Status, errNotReady)
-	}
-	return nil
+	return fmt.Errorf("%d %s: %w", status, http.StatusText(status), errNotReady)
 }

@@ -55,7 +55,7 @@ func strange(ctx context.Context, js jetstream.JetStream, fleet *events.FleetRes
 
 // fleet is the answer of a worker about all of them.
 func (d *doctor) fleet(ctx context.Context) (*events.FleetResponse, error) {
-	status, body, err := d.get(ctx, d.HTTP, d.Token)
+	status, body, err := getFleet(ctx, d.HTTP, d.Token)
 	if err != nil {
 		return nil, fmt.Errorf("no worker answers at %s", d.HTTP)
 	}
@@ -69,11 +69,16 @@ func (d *doctor) fleet(ctx context.Context) (*events.FleetResponse, error) {
 	return &out, nil
 }
 
-// get requests the fleet of the worker at an address.
-func (d *doctor) get(ctx context.Context, addr, token string) (status int, body []byte, err error) {
+// getFleet requests the fleet of the worker at an address.
+func getFleet(ctx context.Context, addr, token string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, workerWait)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/v1/fleet", http.NoBody)
+	return Get(ctx, "http://"+addr+"/v1/fleet", token)
+}
+
+// Get sends a request to a worker, with a token unless that is "".
+func Get(ctx context.Context, url, token string) (status int, body []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -135,7 +140,7 @@ func (d *doctor) console(ctx context.Context, w events.FleetWorker) {
 	} else if host == "" || ip.IsUnspecified() {
 		host, _, _ = net.SplitHostPort(d.HTTP)
 	}
-	if status, _, err := d.get(ctx, net.JoinHostPort(host, port), ""); err == nil && status == http.StatusOK {
+	if status, _, err := getFleet(ctx, net.JoinHostPort(host, port), ""); err == nil && status == http.StatusOK {
 		d.problem("console", "bind --http to loopback, or let only those with the token through", "%s: anyone who reaches it reads and changes all sessions: it answers without a token", w.HTTP)
 		return
 	}
