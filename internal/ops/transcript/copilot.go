@@ -137,7 +137,7 @@ func (a *copilotAgent) add(e *copilotEvent, model string) {
 		a.answered(e, model)
 	case "tool.execution_complete":
 		failed := d.Success != nil && !*d.Success
-		a.result(e.Timestamp, d.CallID, cmp.Or(d.Result.Content, d.failure()), failed)
+		a.result(e.Timestamp, d.CallID, cmp.Or(d.Result.Content, codec.String(codec.Get(d.Error, "message"))), failed)
 	case "session.compaction_complete":
 		if d.Success != nil && *d.Success {
 			a.compaction(e.Timestamp, d.Summary)
@@ -145,17 +145,6 @@ func (a *copilotAgent) add(e *copilotEvent, model string) {
 	case "session.truncation":
 		a.compaction(e.Timestamp, "")
 	}
-}
-
-// failure is why a call failed.
-func (d *copilotData) failure() string {
-	var e struct {
-		Message string `json:"message"`
-	}
-	if d.Error.Kind() != '{' || codec.Unmarshal(d.Error, &e) != nil {
-		return ""
-	}
-	return e.Message
 }
 
 // answered takes an answer, or the next part of one.

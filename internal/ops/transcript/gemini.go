@@ -273,15 +273,9 @@ func (c *geminiCall) answer(d *dialogue) (string, bool) {
 
 // geminiOutput is the text of a response: its output, or all of it.
 func geminiOutput(response codec.Raw) string {
-	var r struct {
-		Output codec.Raw `json:"output"`
-		Error  codec.Raw `json:"error"`
-	}
-	if codec.Unmarshal(response, &r) == nil {
-		for _, raw := range []codec.Raw{r.Output, r.Error} {
-			if text, ok := codec.Text(raw); ok {
-				return text
-			}
+	for _, name := range []string{"output", "error"} {
+		if text, ok := codec.Text(codec.Get(response, name)); ok {
+			return text
 		}
 	}
 	return string(response)

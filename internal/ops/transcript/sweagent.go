@@ -96,15 +96,8 @@ func (t *trajectory) model() string {
 	if text, ok := codec.Text(config); ok {
 		config = codec.Raw(text)
 	}
-	var c struct {
-		Agent struct {
-			Model struct {
-				Name string `json:"name"`
-			} `json:"model"`
-		} `json:"agent"`
+	for _, name := range []string{"agent", "model", "name"} {
+		config = codec.Get(config, name)
 	}
-	if codec.Unmarshal(config, &c) != nil {
-		return ""
-	}
-	return c.Agent.Model.Name
+	return codec.String(config)
 }
