@@ -162,18 +162,15 @@ func (f *fleet) publish(ctx context.Context) {
 	limiter := rate.NewLimiter(limit, 1)
 	var wg sync.WaitGroup
 	for _, a := range f.agents {
-		wg.Go(func() { f.count(f.live(ctx, a, limiter)) })
+		wg.Go(func() {
+			if err := f.live(ctx, a, limiter); err != nil {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.report.Errors = append(f.report.Errors, err.Error())
+			}
+		})
 	}
 	wg.Wait()
-}
-
-// count takes why an agent ended.
-func (f *fleet) count(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil {
-		f.report.Errors = append(f.report.Errors, err.Error())
-	}
 }
 
 // live runs one agent until its last turn, or until the time is over.

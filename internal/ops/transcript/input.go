@@ -192,6 +192,19 @@ func decodeDocument(r io.Reader, v any) error {
 	return codec.Unmarshal(data, v)
 }
 
+// decodeEach decodes the items of a list; one that cannot be read is reported and left out.
+func decodeEach[T any](in input, list string, items []codec.Raw) (out []T) {
+	for i, raw := range items {
+		var v T
+		if err := codec.Unmarshal(raw, &v); err != nil {
+			in.bad(fmt.Errorf("%s[%d]: %w", list, i, err))
+			continue
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
 // joined returns the texts of items, a line each, without empty ones.
 func joined[T any](items []T, text func(*T) string) string {
 	var out []string

@@ -118,16 +118,7 @@ func parseOpencode(in input, r io.Reader) {
 		}
 		return
 	}
-	var messages []opencodeMessage
-	for i, raw := range d.Messages {
-		var m opencodeMessage
-		if err := codec.Unmarshal(raw, &m); err != nil {
-			in.bad(fmt.Errorf("messages[%d]: %w", i, err))
-			continue
-		}
-		messages = append(messages, m)
-	}
-	in.opencode(d.Info, messages)
+	in.opencode(d.Info, decodeEach[opencodeMessage](in, "messages", d.Messages))
 }
 
 // opencodeFiles reads the messages that belong to the file of a session.

@@ -13,50 +13,36 @@ import (
 // program is one that leaves its sessions in directories of its user.
 type program struct {
 	name  string
-	paths func(home string) []string // with wildcards
+	paths []string // with wildcards
 }
 
-// programs have the directories that each program's own source gives as defaults, and the variables
+// programsOf have the directories that each program's own source gives as defaults, and the variables
 // that move them.
-var programs = []program{
-	{"Claude Code", func(home string) []string {
-		return below(dirOf("CLAUDE_CONFIG_DIR", home, ".claude"), "projects")
-	}},
-	{"Codex", func(home string) []string {
-		return below(dirOf("CODEX_HOME", home, ".codex"), "sessions", "archived_sessions")
-	}},
-	{"opencode", func(home string) []string {
-		data := filepath.Join(dirOf("XDG_DATA_HOME", home, ".local", "share"), "opencode")
-		db := cmp.Or(os.Getenv("OPENCODE_DB"), "opencode*.db")
-		if !filepath.IsAbs(db) {
-			db = filepath.Join(data, db)
-		}
-		return append([]string{db}, below(data, "storage")...) // the database first: see Source.Sessions
-	}},
-	{"pi", func(home string) []string {
-		return below(dirOf("PI_CODING_AGENT_DIR", home, ".pi", "agent"), "sessions")
-	}},
-	{"oh-my-pi", func(home string) []string {
-		return below(dirOf("OMP_CODING_AGENT_DIR", home, ".omp", "agent"), "sessions")
-	}},
-	{"Copilot CLI", func(home string) []string {
-		return below(dirOf("COPILOT_HOME", home, ".copilot"), "session-state")
-	}},
-	{"Gemini CLI", func(home string) []string {
-		return below(dirOf("GEMINI_CLI_HOME", home), ".gemini/tmp")
-	}},
-	{"mini-swe-agent", func(home string) []string {
-		config, err := os.UserConfigDir()
-		if err != nil {
-			config = filepath.Join(home, ".config")
-		}
-		return []string{cmp.Or(os.Getenv("MSWEA_GLOBAL_CONFIG_DIR"), filepath.Join(config, "mini-swe-agent"))}
-	}},
+func programsOf(home string) []program {
+	config, err := os.UserConfigDir()
+	if err != nil {
+		config = filepath.Join(home, ".config")
+	}
+	opencode := filepath.Join(dirOf("XDG_DATA_HOME", home, ".local", "share"), "opencode")
+	db := cmp.Or(os.Getenv("OPENCODE_DB"), "opencode*.db")
+	if !filepath.IsAbs(db) {
+		db = filepath.Join(opencode, db)
+	}
+	return []program{
+		{"Claude Code", below(dirOf("CLAUDE_CONFIG_DIR", home, ".claude"), "projects")},
+		{"Codex", below(dirOf("CODEX_HOME", home, ".codex"), "sessions", "archived_sessions")},
+		{"opencode", append([]string{db}, below(opencode, "storage")...)}, // the database first: see Source.Sessions
+		{"pi", below(dirOf("PI_CODING_AGENT_DIR", home, ".pi", "agent"), "sessions")},
+		{"oh-my-pi", below(dirOf("OMP_CODING_AGENT_DIR", home, ".omp", "agent"), "sessions")},
+		{"Copilot CLI", below(dirOf("COPILOT_HOME", home, ".copilot"), "session-state")},
+		{"Gemini CLI", below(dirOf("GEMINI_CLI_HOME", home), ".gemini/tmp")},
+		{"mini-swe-agent", []string{dirOf("MSWEA_GLOBAL_CONFIG_DIR", config, "mini-swe-agent")}},
+	}
 }
 
-// dirOf is the directory that a variable names, or one below the home of the user.
-func dirOf(variable, home string, path ...string) string {
-	return cmp.Or(os.Getenv(variable), filepath.Join(append([]string{home}, path...)...))
+// dirOf is the directory that a variable names, or one below another.
+func dirOf(variable, dir string, path ...string) string {
+	return cmp.Or(os.Getenv(variable), filepath.Join(append([]string{dir}, path...)...))
 }
 
 func below(dir string, names ...string) (out []string) {
@@ -82,8 +68,8 @@ func Installed() (*Source, []Place) {
 		return s, nil
 	}
 	var places []Place
-	for _, p := range programs {
-		for _, pattern := range p.paths(home) {
+	for _, p := range programsOf(home) {
+		for _, pattern := range p.paths {
 			paths, _ := filepath.Glob(pattern) // a bad pattern has no paths
 			for _, path := range paths {
 				before := len(s.files)

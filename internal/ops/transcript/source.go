@@ -254,8 +254,11 @@ func (s *Source) read(f found, names map[string]int, report func(error), yield f
 	going := true
 	in := input{
 		path: f.path, stem: stem(f.path), thinking: s.Thinking, named: func(name string) string { return unique(names, name) },
-		bad:    func(err error) { bad, some = cmp.Or(bad, err), some+1 },
-		wanted: func(id string) bool { return going && firstTime(names, "/"+id) },
+		bad: func(err error) { bad, some = cmp.Or(bad, err), some+1 },
+		wanted: func(id string) bool {
+			names["/"+id]++ // no name of a session
+			return going && names["/"+id] == 1
+		},
 	}
 	in.take = func(session Session) {
 		session, err := session.As(cmp.Or(s.Format, session.Format))
@@ -267,12 +270,6 @@ func (s *Source) read(f found, names map[string]int, report func(error), yield f
 	}
 	in.parse(f.from.format().parse)
 	return going
-}
-
-// firstTime reports whether a text, which is no name, came for the first time.
-func firstTime(names map[string]int, text string) bool {
-	names[text]++
-	return names[text] == 1
 }
 
 // unique makes a name that may stand in a subject, and that no other session has.

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"compactd/internal/events"
@@ -60,16 +59,8 @@ func parseSWEAgent(in input, r io.Reader) {
 
 // items is the history, or what the steps of the trajectory say where none was kept.
 func (t *trajectory) items(in input) (out []historyItem) {
-	for i, raw := range t.History {
-		var item historyItem
-		if err := codec.Unmarshal(raw, &item); err != nil {
-			in.bad(fmt.Errorf("history[%d]: %w", i, err))
-			continue
-		}
-		out = append(out, item)
-	}
 	if len(t.History) > 0 {
-		return out
+		return decodeEach[historyItem](in, "history", t.History)
 	}
 	for _, s := range t.Steps {
 		out = append(out, historyItem{chatMessage: chatMessage{Role: "assistant", Content: must(s.Response)}},
