@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,13 +51,7 @@ func (c *attachCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
 	if c.Text {
 		write = func(w io.Writer) error { return writeTexts(w, out) }
 	}
-	if err := f.show(out, write); err != nil {
-		return err
-	}
-	if !out.Fits {
-		return errTooLarge
-	}
-	return nil
+	return cmp.Or(f.show(out, write), mustFit(out.Fits))
 }
 
 // attachMargin is the size of a request beside the texts of files.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,13 +53,14 @@ func (c *checkCmd) Run(ctx context.Context, f *flags) error {
 	if err := request.SendOf(ctx, nc, events.SubjectCheck, a.Tenant, in, &out); err != nil {
 		return err
 	}
-	if err := f.show(out, func(w io.Writer) error { return writeCheck(w, a, &out) }); err != nil {
-		return err
+	return cmp.Or(f.show(out, func(w io.Writer) error { return writeCheck(w, a, &out) }), mustFit(out.Fits))
+}
+
+func mustFit(fits bool) error {
+	if fits {
+		return nil
 	}
-	if !out.Fits {
-		return errTooLarge
-	}
-	return nil
+	return errTooLarge
 }
 
 // add reads the messages.

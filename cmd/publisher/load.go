@@ -61,8 +61,5 @@ func (c *loadCmd) Run(ctx context.Context, f *flags, nc *nats.Conn) error {
 	if err != nil {
 		return err
 	}
-	if err := f.show(report, report.WriteTable); err != nil {
-		return err
-	}
-	return report.Problem()
+	return cmp.Or(f.show(report, report.WriteTable), report.Problem())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,13 +80,7 @@ func (c *forgetCmd) session(ctx context.Context, f *flags, js jetstream.JetStrea
 	if err != nil {
 		return err
 	}
-	if err := f.show(c.JSON, erased{a, done}); err != nil {
-		return err
-	}
-	if done.Events == 0 && done.Outcomes == 0 {
-		return &unknownError{a}
-	}
-	return nil
+	return cmp.Or(f.show(c.JSON, erased{a, done}), unless(done.Events+done.Outcomes > 0, &unknownError{a}))
 }
 
 // erase erases a session, and waits until that is confirmed.

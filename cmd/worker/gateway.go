@@ -81,6 +81,7 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 	if err != nil {
 		return fmt.Errorf("--gateway: %w", err)
 	}
+	defer listener.Close()
 	registry := prometheus.NewRegistry()
 	stdlog.SetOutput(io.Discard) // net/http logs bytes of answers there
 	return c.withWorker(ctx, f, log, func(ctx context.Context, w *client.HTTP) error {
@@ -117,7 +118,7 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 			Handler: handler, ReadHeaderTimeout: time.Minute, ReadTimeout: time.Minute, // a body that is passed on has its own
 			IdleTimeout: idleTime,
 		})
-	}, func() { _ = listener.Close() })
+	})
 }
 
 // upstreams are the URLs of the flags, and of the providers that they do not name.
@@ -137,8 +138,8 @@ func (c *gatewayFlags) upstreams() (map[string]*url.URL, error) {
 }
 
 // withWorker calls serve with a worker: that of --worker, or this process, whose worker then ends
-// with it. closed is called if no worker starts.
-func (c *gatewayCmd) withWorker(ctx context.Context, f *flags, log zerolog.Logger, serve func(context.Context, *client.HTTP) error, closed func()) error {
+// with it.
+func (c *gatewayCmd) withWorker(ctx context.Context, f *flags, log zerolog.Logger, serve func(context.Context, *client.HTTP) error) error {
 	token := string(c.WorkerToken)
 	if c.WorkerTokenFile != "" {
 		text, err := os.ReadFile(string(c.WorkerTokenFile))
@@ -165,7 +166,7 @@ func (c *gatewayCmd) withWorker(ctx context.Context, f *flags, log zerolog.Logge
 			return err
 		}
 	}
-	return f.beside(ctx, log, token, serve, closed)
+	return f.beside(ctx, log, token, serve)
 }
 
 // ownToken is the token of a gateway with a worker of its own, the same after each start, in a
@@ -197,9 +198,8 @@ func (f *flags) listenFor(token, file string) error {
 	return nil
 }
 
-// beside runs the worker of this process, and serve with it, until one of them ends. closed is
-// called where serve was not.
-func (f *flags) beside(ctx context.Context, log zerolog.Logger, token string, serve func(context.Context, *client.HTTP) error, closed func()) error {
+// beside runs the worker of this process, and serve with it, until one of them ends.
+func (f *flags) beside(ctx context.Context, log zerolog.Logger, token string, serve func(context.Context, *client.HTTP) error) error {
 	ready := make(chan string, 1)
 	f.onReady = func(agents string) { ready <- agents }
 	ctx, cancel := context.WithCancel(ctx)
@@ -218,7 +218,6 @@ func (f *flags) beside(ctx context.Context, log zerolog.Logger, token string, se
 		case agents := <-ready:
 			return serve(ctx, &client.HTTP{URL: "http://" + agents, Token: token})
 		case <-ctx.Done():
-			closed()
 			return nil
 		}
 	})

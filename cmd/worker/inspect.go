@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,13 +60,7 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 		defer p.Conn.Close()
 	}
 	d := inspect.Diagnose(ctx, p)
-	if err := f.show(c.JSON, d); err != nil {
-		return err
-	}
-	if !d.Healthy() {
-		return errProblems
-	}
-	return nil
+	return cmp.Or(f.show(c.JSON, d), unless(d.Healthy(), errProblems))
 }
 
 // withLog connects to the server of the log.
@@ -105,6 +100,14 @@ func (f *flags) stopIfDenied(err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) && (f.optional == "" || !strings.Contains(err.Error(), f.optional)) {
 		f.abort(err)
 	}
+}
+
+// unless is the error of a command whose result is not as it should be.
+func unless(ok bool, err error) error {
+	if ok {
+		return nil
+	}
+	return err
 }
 
 func (f *flags) show(asJSON bool, v interface{ Write(io.Writer) error }) error {

@@ -116,13 +116,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 	if err != nil {
 		return err
 	}
-	if err := f.show(c.JSON, replayed{r.Equal(), r}); err != nil {
-		return err
-	}
-	if !r.Equal() {
-		return errDiffers
-	}
-	return nil
+	return cmp.Or(f.show(c.JSON, replayed{r.Equal(), r}), unless(r.Equal(), errDiffers))
 }
 
 // errDiffers: the report lists the places.

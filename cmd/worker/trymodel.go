@@ -45,13 +45,13 @@ func (c *tryCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 	if err != nil {
 		return fmt.Errorf("--model: %w", err)
 	}
+	defer listener.Close()
 	token := rand.Text()
 	f.NATS, f.Listen, f.HTTP, f.Data = "", "127.0.0.1:-1", "off", filepath.Join(dir, "data")
 	if err := f.listenFor(token, filepath.Join(dir, "tokens")); err != nil {
 		return err
 	}
-	return f.beside(ctx, log, token, func(ctx context.Context, w *client.HTTP) error { return c.serve(ctx, listener, w, out) },
-		func() { _ = listener.Close() })
+	return f.beside(ctx, log, token, func(ctx context.Context, w *client.HTTP) error { return c.serve(ctx, listener, w, out) })
 }
 
 // serve answers calls of agents, with compactd in front of the model and without.

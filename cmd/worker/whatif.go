@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,13 +102,7 @@ func (c *replayCmd) printSessions(screen *term.Screen, r *whatif.Report) error {
 			return err
 		}
 	}
-	if err := c.writeNext(screen); err != nil {
-		return err
-	}
-	if r.Invalid() > 0 {
-		return errInvalid
-	}
-	return nil
+	return cmp.Or(c.writeNext(screen), unless(r.Invalid() == 0, errInvalid))
 }
 
 // writeNext prints commands to try next.
@@ -199,13 +194,7 @@ func (c *replayCmd) column(f *flags, age time.Duration, name string, of *compact
 }
 
 func (c *replayCmd) print(f *flags, r *whatif.Report) error {
-	if err := f.show(c.JSON, r); err != nil {
-		return err
-	}
-	if r.Invalid() > 0 {
-		return errInvalid
-	}
-	return nil
+	return cmp.Or(f.show(c.JSON, r), unless(r.Invalid() == 0, errInvalid))
 }
 
 const (
