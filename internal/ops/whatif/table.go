@@ -5,11 +5,11 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/facts"
@@ -17,10 +17,11 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// row is one line of the table, with a figure of each policy.
-type row struct {
-	name string
-	of   func(*Figures) string
+// line is one of a policy in the table.
+type line struct {
+	name  string
+	value any
+	shown bool // by this policy; a line that no policy shows is left out
 }
 
 // reasons in the order of their rows; those that no policy has are left out.
@@ -44,90 +45,78 @@ func (r *Report) Write(out io.Writer) error {
 			return err
 		}
 	}
+	priced := slices.ContainsFunc(r.Policies, func(c *Column) bool { return c.Costs.Calls > 0 })
 	columns := []term.Column{{Name: "", Min: 12}}
+	var all [][]line // of each policy, in the same order
 	for _, c := range r.Policies {
-		columns = append(columns, term.Column{Name: c.Name, Right: true, Min: 8})
+		columns, all = append(columns, term.Column{Name: c.Name, Right: true, Min: 8}), append(all, c.lines(priced))
 	}
 	fmt.Fprintln(out)
 	t := term.NewTable(out, columns...)
-	r.line(t, "config", func(c *Column) string { return c.Config })
-	for _, x := range r.rows() {
-		r.line(t, x.name, func(c *Column) string { return x.of(&c.Figures) })
+	for i, l := range all[0] {
+		row, shown := []any{l.name}, false
+		for _, lines := range all {
+			row, shown = append(row, text(lines[i].value)), shown || lines[i].shown
+		}
+		if shown {
+			t.Row(row...)
+		}
 	}
 	return t.Flush()
 }
 
-// line writes a name to the left, and what each policy has to the right.
-func (r *Report) line(t *term.Table, name string, of func(*Column) string) {
-	row := []any{name}
-	for _, c := range r.Policies {
-		row = append(row, of(c))
+// text is a figure for people.
+func text(v any) string {
+	switch v := v.(type) {
+	case measure.Tokens:
+		return humanize.Comma(int64(v))
+	case measure.Money:
+		return units.Dollars(v)
 	}
-	t.Row(row...)
+	return fmt.Sprint(v)
 }
 
-func (r *Report) rows() []row {
-	rows := []row{
-		{"calls", of(func(f *Figures) int64 { return f.Calls })},
-		{"compactions", of(func(f *Figures) int { return f.Compactions })},
+// lines are those of a policy. priced: some policy has calls whose prices are known.
+func (c *Column) lines(priced bool) []line {
+	lines := []line{
+		{"config", c.Config, true},
+		{"calls", c.Calls, true},
+		{"compactions", c.Compactions, true},
 	}
 	for _, s := range diff.Stages {
-		rows = r.known(rows, "  with "+string(s), func(f *Figures) int { return f.Stages[s] })
+		lines = append(lines, line{"  with " + string(s), c.Stages[s], c.Stages[s] > 0})
 	}
 	for _, why := range reasons {
-		rows = r.known(rows, "  for "+strings.ReplaceAll(string(why), "_", " "), func(f *Figures) int { return f.Reasons[why] })
+		lines = append(lines, line{"  for " + strings.ReplaceAll(string(why), "_", " "), c.Reasons[why], c.Reasons[why] > 0})
 	}
-	rows = r.known(rows, "nothing to do", func(f *Figures) int { return f.Nothing })
-	rows = append(rows,
-		row{"tokens of a call, mean", func(f *Figures) string { return humanize.Comma(int64(f.Mean)) }},
-		row{"  peak", func(f *Figures) string { return humanize.Comma(int64(f.Peak)) }},
-		row{"  all calls", func(f *Figures) string { return humanize.Comma(int64(f.Sent)) }},
-		row{"tokens saved", func(f *Figures) string { return humanize.Comma(int64(f.Saved)) }},
-		row{"summaries requested", of(func(f *Figures) int { return f.Summaries.Requested })},
-		row{"  at the trigger", of(func(f *Figures) int { return f.Summaries.Late })},
-		row{"  made", of(func(f *Figures) int { return f.Summaries.Made })},
-		row{"  used", of(func(f *Figures) int { return f.Summaries.Used })},
-		row{"  tokens read", func(f *Figures) string { return humanize.Comma(int64(f.Summaries.Input)) }},
-		row{"  tokens written", func(f *Figures) string { return humanize.Comma(int64(f.Summaries.Output)) }},
+	lines = append(lines,
+		line{"nothing to do", c.Nothing, c.Nothing > 0},
+		line{"tokens of a call, mean", c.Mean, true},
+		line{"  peak", c.Peak, true},
+		line{"  all calls", c.Sent, true},
+		line{"tokens saved", c.Saved, true},
+		line{"summaries requested", c.Summaries.Requested, true},
+		line{"  at the trigger", c.Summaries.Late, true},
+		line{"  made", c.Summaries.Made, true},
+		line{"  used", c.Summaries.Used, true},
+		line{"  tokens read", c.Summaries.Input, true},
+		line{"  tokens written", c.Summaries.Output, true},
+		line{"cost of input", c.Costs.Input, priced},
+		line{"  saved by compactions", c.Costs.Saved, priced},
+		line{"  lost on caches", c.Costs.Lost, priced},
+		line{"cost of summaries", c.Costs.Summaries, priced},
+		line{"cost of both", c.Costs.All(), priced},
+		line{"calls without a price", c.Calls - c.Costs.Calls, priced && c.Calls > c.Costs.Calls},
+		line{"turns over the limit", c.Blocked, true},
+		line{"calls over the window", c.Over, true},
+		line{"files read again", c.Rereads, c.Rereads > 0},
+		line{"calls made again", c.Reruns, c.Reruns > 0},
 	)
-	rows = r.costs(rows)
-	rows = append(rows,
-		row{"turns over the limit", of(func(f *Figures) int { return f.Blocked })},
-		row{"calls over the window", of(func(f *Figures) int { return f.Over })},
-	)
-	rows = r.known(rows, "files read again", func(f *Figures) int { return int(f.Rereads) })
-	rows = r.known(rows, "calls made again", func(f *Figures) int { return int(f.Reruns) })
 	for _, k := range facts.Kinds {
-		rows = append(rows, row{"facts: " + strings.ReplaceAll(k.Name, "_", " "), func(f *Figures) string { return f.Facts[k.Name].String() }})
+		lines = append(lines, line{"facts: " + strings.ReplaceAll(k.Name, "_", " "), c.Facts[k.Name], true})
 	}
-	rows = append(rows, row{"invalid histories", of(func(f *Figures) int { return f.Invalid })})
-	rows = r.known(rows, "events rejected", func(f *Figures) int { return f.Rejected })
-	return r.known(rows, "sessions that differ", func(f *Figures) int { return f.Diverged })
-}
-
-// costs adds what the calls cost, where the prices of some are known.
-func (r *Report) costs(rows []row) []row {
-	if !slices.ContainsFunc(r.Policies, func(c *Column) bool { return c.Costs.Calls > 0 }) {
-		return rows
-	}
-	rows = append(rows,
-		row{"cost of input", func(f *Figures) string { return units.Dollars(f.Costs.Input) }},
-		row{"  saved by compactions", func(f *Figures) string { return units.Dollars(f.Costs.Saved) }},
-		row{"  lost on caches", func(f *Figures) string { return units.Dollars(f.Costs.Lost) }},
-		row{"cost of summaries", func(f *Figures) string { return units.Dollars(f.Costs.Summaries) }},
-		row{"cost of both", func(f *Figures) string { return units.Dollars(f.Costs.All()) }},
-	)
-	return r.known(rows, "calls without a price", func(f *Figures) int { return int(f.Calls - f.Costs.Calls) })
-}
-
-// known adds a row that some policy has something for.
-func (r *Report) known(rows []row, name string, n func(*Figures) int) []row {
-	if !slices.ContainsFunc(r.Policies, func(c *Column) bool { return n(&c.Figures) > 0 }) {
-		return rows
-	}
-	return append(rows, row{name, of(n)})
-}
-
-func of[N int | int64](n func(*Figures) N) func(*Figures) string {
-	return func(f *Figures) string { return strconv.FormatInt(int64(n(f)), 10) }
+	return append(lines,
+		line{"invalid histories", c.Invalid, true},
+		line{"events rejected", c.Rejected, c.Rejected > 0},
+		line{"sessions that differ", c.Diverged, c.Diverged > 0})
 }
