@@ -165,7 +165,7 @@ func (l *Log) Row(values ...any) error {
 func fit(width int, columns []Column, natural []int) []int {
 	out := slices.Clone(natural)
 	for width > 0 {
-		out = shrink(width, columns, out)
+		out = shrink(width, columns, out, false)
 		if used(out)-len(gap) <= width {
 			break
 		}
@@ -176,7 +176,7 @@ func fit(width int, columns []Column, natural []int) []int {
 			}
 		}
 		if at < 0 {
-			return shrink(width, hard(columns), out)
+			return shrink(width, columns, out, true)
 		}
 		natural = slices.Clone(natural)
 		natural[at] = 0
@@ -185,22 +185,17 @@ func fit(width int, columns []Column, natural []int) []int {
 	return out
 }
 
-// hard are columns of which each may be shortened to a character.
-func hard(columns []Column) []Column {
-	out := slices.Clone(columns)
-	for i := range out {
-		out[i].Min = 1
-	}
-	return out
-}
-
-// shrink takes from the widest column that may lose something, again and again.
-func shrink(width int, columns []Column, natural []int) []int {
+// shrink takes from the widest column that may lose something, again and again: hard, each may down to a character.
+func shrink(width int, columns []Column, natural []int, hard bool) []int {
 	out := slices.Clone(natural)
 	for over := used(out) - len(gap) - width; over > 0; over-- {
 		at := -1
 		for i, c := range columns {
-			if c.Min > 0 && out[i] > c.Min && (at < 0 || out[i] > out[at]) {
+			least := c.Min
+			if hard {
+				least = 1
+			}
+			if least > 0 && out[i] > least && (at < 0 || out[i] > out[at]) {
 				at = i
 			}
 		}
