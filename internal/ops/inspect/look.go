@@ -103,13 +103,7 @@ func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Rep
 		if err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)
 		}
-		if p.Snapshot, err = snapshotOf(ctx, js, id); err != nil {
-			return nil, fmt.Errorf("inspect: %w", err)
-		}
-		if _, p.Leased, err = coord.LeaseAge(ctx, js, id); err != nil {
-			return nil, fmt.Errorf("inspect: %w", err)
-		}
-		p.File, p.Lineage = fileOf(ledgers, id), streams.Partitions.Lineage(id)
+		p.File = fileOf(ledgers, id)
 		r.Partitions = append(r.Partitions, p)
 	}
 	return r, nil
@@ -124,9 +118,12 @@ func look(ctx context.Context, js jetstream.JetStream, t partitions.Table, id in
 	if err != nil {
 		return Partition{}, err
 	}
-	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time}
-	if !t.Decides(id) {
-		return p, nil
+	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time, Lineage: t.Lineage(id)}
+	if p.Snapshot, err = snapshotOf(ctx, js, id); err != nil {
+		return p, err
+	}
+	if _, p.Leased, err = coord.LeaseAge(ctx, js, id); err != nil || !t.Decides(id) {
+		return p, err
 	}
 	behind, lag, err := stream.Backlog(ctx, js, t.Sources(id, m.Cursor), m.Cursor)
 	p.Behind, p.LagMS = behind, lag.Milliseconds()
