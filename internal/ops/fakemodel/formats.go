@@ -27,12 +27,15 @@ func (a *Answer) chatUses() (uses []object) {
 	return uses
 }
 
-func (a *Answer) finish() string {
+// stop is why the answer ends, in the words of its API.
+func (a *Answer) stop(forTools, otherwise string) string {
 	if len(a.Uses) > 0 {
-		return "tool_calls"
+		return forTools
 	}
-	return "stop"
+	return otherwise
 }
+
+func (a *Answer) finish() string { return a.stop("tool_calls", "stop") }
 
 func (c *Call) chatObject(kind string, a Answer, choice object, usage bool) object {
 	out := object{"id": c.id("chatcmpl-"), "object": kind, "created": 1_700_000_000, "model": c.Model, "choices": []object{}}
@@ -145,24 +148,9 @@ func (c *Call) message(a Answer) object {
 	}
 	return object{
 		"id": c.id("msg_"), "type": "message", "role": "assistant", "model": c.Model, "content": content,
-		"stop_reason": a.stop(), "stop_sequence": nil,
+		"stop_reason": a.stop("tool_use", "end_turn"), "stop_sequence": nil,
 		"usage": object{"input_tokens": c.Tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": a.tokens()},
 	}
-}
-
-func (a *Answer) stop() string {
-	if len(a.Uses) > 0 {
-		return "tool_use"
-	}
-	return "end_turn"
-}
-
-// thinkingStream is a block of thinking as a stream begins it, and what it adds.
-func thinkingStream(block json.RawMessage) (begin, text, signature object) {
-	var b struct{ Type, Thinking, Signature string }
-	_ = json.Unmarshal(block, &b)
-	return object{"type": b.Type, "thinking": "", "signature": ""}, object{"type": "thinking_delta", "thinking": b.Thinking},
-		object{"type": "signature_delta", "signature": b.Signature}
 }
 
 func (c *Call) messageStream(a Answer) (out []object) {
@@ -179,8 +167,10 @@ func (c *Call) messageStream(a Answer) (out []object) {
 		index++
 	}
 	if a.Thinking != nil {
-		begin, text, signature := thinkingStream(a.Thinking)
-		block(begin, text, signature)
+		var b struct{ Type, Thinking, Signature string }
+		_ = json.Unmarshal(a.Thinking, &b)
+		block(object{"type": b.Type, "thinking": "", "signature": ""},
+			object{"type": "thinking_delta", "thinking": b.Thinking}, object{"type": "signature_delta", "signature": b.Signature})
 	}
 	var parts []object
 	for _, part := range pieces(a.Text) {
@@ -193,6 +183,6 @@ func (c *Call) messageStream(a Answer) (out []object) {
 		block(object{"type": "tool_use", "id": u.ID, "name": u.Name, "input": object{}}, object{"type": "input_json_delta", "partial_json": u.Arguments})
 	}
 	return append(out,
-		object{"type": "message_delta", "delta": object{"stop_reason": a.stop(), "stop_sequence": nil}, "usage": object{"output_tokens": a.tokens()}},
+		object{"type": "message_delta", "delta": object{"stop_reason": a.stop("tool_use", "end_turn"), "stop_sequence": nil}, "usage": object{"output_tokens": a.tokens()}},
 		object{"type": "message_stop"})
 }
