@@ -77,7 +77,7 @@ func (f *Facts) part(role dialect.Role, p *dialect.Part, calls map[string]*diale
 		}
 	case p.Kind == dialect.PartResult:
 		call := calls[p.CallID]
-		if failed(p) {
+		if p.Failed || p.StatesError() {
 			f.add(&f.Failures, failureOf(p, call), f.called[p.CallID])
 		} else if path := written(call); path != "" {
 			f.add(&f.Paths, Probe{path}, f.called[p.CallID])
@@ -126,12 +126,6 @@ func written(call *dialect.Part) string {
 	return ""
 }
 
-// failed reports a result that its dialect marks, or that states it where
-// the dialect has no mark.
-func failed(p *dialect.Part) bool {
-	return p.Failed || strings.HasPrefix(p.Text, "Error: ") || strings.HasPrefix(p.Text, "Traceback (most recent call last)")
-}
-
 // exitOnly are first lines that many failures share.
 var exitOnly = regexp.MustCompile(`^(Exit code|Command exited with code|exit status) \d+$`)
 
@@ -151,12 +145,7 @@ func failureOf(p, call *dialect.Part) Probe {
 
 // commandOf is the command of a shell call, "" for any other.
 func commandOf(call *dialect.Part) string {
-	for name, v := range codec.Members(call.Args) {
-		if command, ok := codec.Text(v); ok && name == "command" {
-			return oneLine(command)
-		}
-	}
-	return ""
+	return oneLine(codec.String(codec.Get(call.Args, "command")))
 }
 
 // todoList reads the open items of a call that writes a to-do list.
