@@ -27,11 +27,11 @@ type claudeLine struct {
 }
 
 type claudeMessage struct {
-	ID      string          `json:"id"` // the lines of one answer share it
-	Role    string          `json:"role"`
-	Model   string          `json:"model"`
-	Content codec.Raw       `json:"content"`
-	Usage   *anthropicUsage `json:"usage"`
+	ID      string    `json:"id"` // the lines of one answer share it
+	Role    string    `json:"role"`
+	Model   string    `json:"model"`
+	Content codec.Raw `json:"content"`
+	Usage   codec.Raw `json:"usage"`
 }
 
 // syntheticModel is the model that Claude Code names where none was called.
@@ -139,8 +139,8 @@ func (c *claudeChain) add(in input, n int, l *claudeLine) {
 	if s.TS.Before(l.Timestamp) {
 		s.TS = l.Timestamp
 	}
-	if m.Usage != nil && s.Role == "assistant" {
-		s.Usage = (*lineUsage)(m.Usage) // the last counts the whole answer
+	if s.Role == "assistant" {
+		s.Usage = cmp.Or(counted(m.Usage), s.Usage) // the last counts the whole answer
 	}
 	s.Model = m.Model
 	blocks, err := claudeBlocks(m.Content)

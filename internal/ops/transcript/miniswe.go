@@ -32,7 +32,7 @@ type miniMessage struct {
 	Object string    `json:"object"`
 	Output codec.Raw `json:"output"` // items of a response, or the text of a call's output
 	Model  string    `json:"model"`
-	Usage  *apiUsage `json:"usage"`
+	Usage  codec.Raw `json:"usage"`
 	Extra  miniExtra `json:"extra"`
 }
 
@@ -40,28 +40,6 @@ type miniMessage struct {
 type miniExtra struct {
 	Response  codec.Raw `json:"response"`
 	Timestamp float64   `json:"timestamp"`
-}
-
-// apiUsage is what OpenAI's APIs count: the second names are those of the Responses API.
-type apiUsage struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
-	Prompted   struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	Input  int64 `json:"input_tokens"`
-	Output int64 `json:"output_tokens"`
-	Read   struct {
-		Cached int64 `json:"cached_tokens"`
-	} `json:"input_tokens_details"`
-}
-
-func (u *apiUsage) counted() *lineUsage {
-	if u == nil {
-		return nil
-	}
-	cached := cmp.Or(u.Prompted.Cached, u.Read.Cached)
-	return &lineUsage{Input: cmp.Or(u.Prompt, u.Input) - cached, CacheRead: cached, Output: cmp.Or(u.Completion, u.Output)}
 }
 
 // errNoMessages: an agent that never ran.
@@ -102,16 +80,12 @@ func parseMiniSWEAgent(in input, r io.Reader) {
 // step is the message as the API takes it, and the model that its answer names. The last, of
 // role exit, is the agent's own.
 func (m *miniMessage) step(raw codec.Raw) (s step, model string) {
-	s = step{answer: m.Role == "assistant" || m.Object == "response", usage: m.Usage.counted()}
+	s = step{answer: m.Role == "assistant" || m.Object == "response", usage: counted(m.Usage)}
 	if m.Extra.Timestamp > 0 {
 		s.at = time.UnixMilli(int64(m.Extra.Timestamp * 1000)).UTC()
 	}
-	var response struct {
-		Model string    `json:"model"`
-		Usage *apiUsage `json:"usage"`
-	}
-	if s.answer && m.Extra.Response.Kind() == '{' && codec.Unmarshal(m.Extra.Response, &response) == nil {
-		s.usage, model = cmp.Or(s.usage, response.Usage.counted()), response.Model
+	if response := m.Extra.Response; s.answer {
+		s.usage, model = cmp.Or(s.usage, counted(codec.Get(response, "usage"))), codec.String(codec.Get(response, "model"))
 	}
 	switch {
 	case m.Role == "exit":

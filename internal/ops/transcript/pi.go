@@ -32,12 +32,7 @@ type piMessage struct {
 	Provider string    `json:"provider"`
 	Model    string    `json:"model"`
 	Stop     string    `json:"stopReason"`
-	Usage    *struct { // the fields of lineUsage
-		Input      int64 `json:"input"`
-		CacheWrite int64 `json:"cacheWrite"`
-		CacheRead  int64 `json:"cacheRead"`
-		Output     int64 `json:"output"`
-	} `json:"usage"`
+	Usage    codec.Raw `json:"usage"`
 
 	CallID string `json:"toolCallId"` // of toolResult
 	Failed bool   `json:"isError"`
@@ -159,7 +154,7 @@ func (e *piEntry) message(d *dialogue) error {
 	switch m.Role {
 	case "assistant":
 		if m.Stop != "error" && m.Stop != "aborted" { // pi sends none of these again
-			d.answer(e.Timestamp, qualified(m.Provider, m.Model), (*lineUsage)(m.Usage), blocks...)
+			d.answer(e.Timestamp, qualified(m.Provider, m.Model), counted(m.Usage), blocks...)
 		}
 	case "toolResult":
 		d.result(e.Timestamp, piCall(m.CallID), joined(blocks, textOf), m.Failed)

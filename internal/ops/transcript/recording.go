@@ -76,6 +76,15 @@ type lineUsage struct {
 	Output     int64 `json:"output"`
 }
 
+// counted is the count of a provider or an SDK, in its own shape; nil without one.
+func counted(raw codec.Raw) *lineUsage {
+	u := events.ReadUsage(raw)
+	if u == nil {
+		return nil
+	}
+	return &lineUsage{Input: u.Input, CacheWrite: u.CacheCreate, CacheRead: u.CacheRead, Output: u.Output}
+}
+
 // prompt is the input with what was cached.
 func (u *lineUsage) prompt() int64 { return u.Input + u.CacheRead + u.CacheWrite }
 
