@@ -24,18 +24,16 @@ type codexLine struct {
 type codexPayload struct {
 	Type string `json:"type"`
 
-	ID       string `json:"id"` // of session_meta
-	Provider string `json:"model_provider"`
-	Base     struct {
+	ID   string `json:"id"` // of session_meta
+	Base struct {
 		Text string `json:"text"`
 	} `json:"base_instructions"`
 	Instructions string `json:"instructions"` // older, of session_meta
 	Model        string `json:"model"`        // of turn_context
 	Message      string `json:"message"`      // of compacted: its summary
 
-	Role      string    `json:"role"` // of an item
-	Encrypted string    `json:"encrypted_content"`
-	Summary   codec.Raw `json:"summary"`
+	Role      string `json:"role"` // of an item
+	Encrypted string `json:"encrypted_content"`
 
 	Turns int `json:"num_turns"` // of thread_rolled_back
 	Info  *struct {

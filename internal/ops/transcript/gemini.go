@@ -27,17 +27,14 @@ type geminiRecord struct {
 }
 
 type geminiMessage struct {
-	ID        string    `json:"id"`
-	Timestamp time.Time `json:"timestamp"`
-	Type      string    `json:"type"` // user, gemini; info, error and warning are for the interface
-	Content   codec.Raw `json:"content"`
-	Model     string    `json:"model"`
-	Thoughts  []struct {
-		Subject     string `json:"subject"`
-		Description string `json:"description"`
-	} `json:"thoughts"`
-	Calls  []geminiCall `json:"toolCalls"`
-	Tokens *struct {
+	ID        string       `json:"id"`
+	Timestamp time.Time    `json:"timestamp"`
+	Type      string       `json:"type"` // user, gemini; info, error and warning are for the interface
+	Content   codec.Raw    `json:"content"`
+	Model     string       `json:"model"`
+	Thoughts  []codec.Raw  `json:"thoughts"` // their titles
+	Calls     []geminiCall `json:"toolCalls"`
+	Tokens    *struct {
 		Input    int64 `json:"input"` // with those of caches
 		Output   int64 `json:"output"`
 		Cached   int64 `json:"cached"`
@@ -235,9 +232,7 @@ func (m *geminiMessage) counted() *lineUsage {
 
 // blocks are those of an answer. Its calls are in its content, or beside it in older chats.
 func (m *geminiMessage) blocks(d *dialogue, parts []geminiPart) (out []block) {
-	if n := len(m.Thoughts); n > 0 {
-		d.lacks(missingThinking, n) // what is kept are their titles
-	}
+	d.lacks(missingThinking, len(m.Thoughts))
 	out = d.geminiBlocks(parts)
 	if slices.ContainsFunc(parts, func(p geminiPart) bool { return p.Call != nil }) {
 		return out
