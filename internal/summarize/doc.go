@@ -2,7 +2,7 @@
 // ten sections, and a record of facts beside it.
 //
 //	s, err := extract.New().Summarize(ctx, summarize.Input{
-//		Format: events.Anthropic, Messages: msgs, Previous: last, MaxUnits: job.MaxUnits,
+//		Messages: msgs, Previous: last, MaxUnits: job.MaxUnits,
 //	})
 //	s.Header, s.Job = header, job.ID // the caller's part
 //

@@ -42,9 +42,3 @@ func SanitizeFile(ctx context.Context, f File) (File, error) {
 	f.Text, f.Focus = c.sanitizeText(f.Text), c.sanitizeText(f.Focus)
 	return f, cmp.Or(c.err, ctx.Err())
 }
-
-// Report passes an attempt to the function of the summarizer and to OnAttempt.
-func (f *File) Report(all func(Attempt), a Attempt) {
-	in := Input{OnAttempt: f.OnAttempt}
-	in.Report(all, a)
-}

@@ -99,7 +99,7 @@ func (c *inputSanitizer) redactKnown(in *Input) {
 			p.Text, p.Tool = known.Replace(p.Text), known.Replace(p.Tool)
 			if args := known.Replace(string(p.Args)); args != string(p.Args) {
 				if p.Args = codec.Raw(args); !isJSON(p.Args) {
-					p.Args = quote(sanitize.SecretPlace)
+					p.Args = codec.Quote(sanitize.SecretPlace)
 				}
 			}
 		}
@@ -157,16 +157,16 @@ func (c *inputSanitizer) sanitizeMembers(args codec.Raw) codec.Raw {
 	for name, v := range codec.Members(args) {
 		if len(v) > snippet.MaxScanned {
 			s, _ := codec.Text(v)
-			v = quote(c.sanitizeText(s))
+			v = codec.Quote(c.sanitizeText(s))
 		} else if s := c.redact(snippet.WithoutData(snippet.StripInvisible(string(v)))); s != string(v) {
 			if v = codec.Raw(s); !isJSON(v) {
-				v = quote(sanitize.SecretPlace)
+				v = codec.Quote(sanitize.SecretPlace)
 			}
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, quote(c.redact(name))...), ':'), v...)
+		out = append(append(append(out, codec.Quote(c.redact(name))...), ':'), v...)
 	}
 	return append(out, '}')
 }
@@ -174,14 +174,6 @@ func (c *inputSanitizer) sanitizeMembers(args codec.Raw) codec.Raw {
 func isJSON(raw codec.Raw) bool {
 	var v codec.Raw
 	return codec.Unmarshal(raw, &v) == nil
-}
-
-func quote(s string) codec.Raw {
-	raw, err := codec.Marshal(s)
-	if err != nil {
-		return codec.Raw(`""`) // broken UTF-8
-	}
-	return raw
 }
 
 // RedactSummary returns a summary without secrets, and without what acts where it is shown, as

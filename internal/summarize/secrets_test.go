@@ -23,7 +23,7 @@ var places = []string{"user", "assistant", "result", "failure", "command", "path
 
 // secretive is a session with a text in one place.
 func secretive(t testing.TB, place, text string) summarize.Input {
-	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 15), MaxUnits: 20_000}
+	in := summarize.Input{Messages: summaries.BusyRange(1, 15), MaxUnits: 20_000}
 	add := func(role dialect.Role, p dialect.Part) {
 		in.Messages = append(in.Messages, summarize.Message{Turn: 99, Message: dialect.Message{Role: role, Parts: []dialect.Part{p}}})
 	}

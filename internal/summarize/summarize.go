@@ -31,7 +31,6 @@ type Message struct {
 // Input is what a summarizer reads: the messages of a range, oldest first, and
 // the summary that covers what came before.
 type Input struct {
-	Format   events.Format
 	Messages []Message
 	Previous *events.Summary // nil for none
 	// MaxUnits bounds the whole message, [events.Summary.Message], in UTF-16
@@ -82,14 +81,6 @@ type Attempt struct {
 	Usage events.SummaryUsage
 	Took  time.Duration
 	Err   error // an unusable answer, a [*model.Error], or that of the context; nil for a summary
-}
-
-// Report passes an attempt to the function of the summarizer and to OnAttempt.
-func (in *Input) Report(all func(Attempt), a Attempt) {
-	all(a)
-	if in.OnAttempt != nil {
-		in.OnAttempt(a)
-	}
 }
 
 // RetryAfterError reports that models are busy or unreachable for now, that no other gave an answer that

@@ -72,7 +72,7 @@ func evalAgents(ctx context.Context, c *corpus, tokens *sizes, read map[*recordi
 
 // summaryOf is the embedded summary of turns from ≤ i < to that has at most so many tokens.
 func summaryOf(ctx context.Context, r *recording, from, to int, previous *events.Summary, most int64, tokens *sizes) (*events.Summary, string, error) {
-	in := summarize.Input{Format: r.format, Previous: previous}
+	in := summarize.Input{Previous: previous}
 	for _, t := range r.turns[from:to] {
 		for k, m := range t.messages {
 			in.Messages = append(in.Messages, summarize.Message{Turn: t.number, Index: int64(k), Message: m})

@@ -12,7 +12,6 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
-	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
@@ -82,7 +81,6 @@ func readConstraints(dir string) (framings [][]constraint, err error) {
 
 // compintContext is the beginning of a session, and places of its user's messages.
 type compintContext struct {
-	format   events.Format
 	messages []summarize.Message
 	users    []int
 	tokens   int64
@@ -91,7 +89,6 @@ type compintContext struct {
 // newCompintContext cuts a session to a size; ok is false where it is shorter, or has too few messages of
 // a user.
 func newCompintContext(r *recording, size int64) (c compintContext, ok bool) {
-	c.format = r.format
 	for _, t := range r.turns {
 		for k, m := range t.messages {
 			if c.tokens += t.tokens[k]; c.tokens > size {
@@ -125,7 +122,7 @@ func (c *compintContext) run(ctx context.Context, three []constraint, out *[2][3
 		c.with(messages, place, three[place].framed)
 	}
 	preset := policy.Default()
-	in := summarize.Input{Format: c.format, Messages: messages, MaxUnits: estimate.Units(preset.Summarize.Ceiling(measure.Tokens(c.tokens)))}
+	in := summarize.Input{Messages: messages, MaxUnits: estimate.Units(preset.Summarize.Ceiling(measure.Tokens(c.tokens)))}
 	for round := range compintRounds {
 		made, err := extract.New().Summarize(ctx, in)
 		if errors.Is(err, summarize.ErrNothing) && in.Previous != nil {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/ops/facts"
@@ -117,7 +116,7 @@ func evalKit(ctx context.Context, dir string, p printer) error {
 // compacted is what is left of a session after its compactions, in lower case. Between two of them
 // comes a turn that states nothing.
 func (s *kitSession) compacted(ctx context.Context, most int64) (string, error) {
-	in := summarize.Input{Format: events.OpenAI, MaxUnits: most}
+	in := summarize.Input{MaxUnits: most}
 	for i, t := range s.Turns {
 		in.Messages = append(in.Messages, kitMessage(int64(i+1), dialect.Role(t.Role), t.Text))
 	}

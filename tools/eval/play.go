@@ -94,7 +94,7 @@ func (p *play) decide(in compaction.Input) error {
 
 // input is what a job has summarized, as a summarizer reads it from the log.
 func (p *play) input(j *events.Job) summarize.Input {
-	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: p.made[j.Previous]}
+	in := summarize.Input{MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: p.made[j.Previous]}
 	for i, seq := range j.Seqs {
 		for k, m := range p.texts[measure.Seq(seq)] {
 			at := events.Position{Turn: j.Turn + int64(i), Index: int64(k)}

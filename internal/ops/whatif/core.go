@@ -102,7 +102,7 @@ func (c *core) render(v *render.View) (raw []codec.Raw, read []dialect.Message, 
 
 // input is the input of a job, as a worker reads it from the log.
 func (c *core) input(j *events.Job) summarize.Input {
-	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: c.made[j.Previous]}
+	in := summarize.Input{MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: c.made[j.Previous]}
 	for i, seq := range j.Seqs {
 		for k, m := range c.texts[measure.Seq(seq)] {
 			if at := (events.Position{Turn: j.Turn + int64(i), Index: int64(k)}); j.Holds(at) {

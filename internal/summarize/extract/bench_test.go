@@ -49,7 +49,7 @@ func BenchmarkRealSession(b *testing.B) {
 	var in summarize.Input
 	for _, s := range summaries.RealSessions(b) {
 		if msgs := summaries.SessionMessages(b, s); len(msgs) > len(in.Messages) {
-			in = summarize.Input{Format: s.Format, Messages: msgs, MaxUnits: 40_000}
+			in = summarize.Input{Messages: msgs, MaxUnits: 40_000}
 		}
 	}
 	for b.Loop() {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -27,7 +26,7 @@ func (c *checked) Err() error {
 // Extraction checks its context before each message of a range, and every 64 lines of a file.
 func TestChecks(t *testing.T) {
 	const messages, lines = 500, 6_400
-	in := summarize.Input{Format: events.OpenAI, MaxUnits: 10_000}
+	in := summarize.Input{MaxUnits: 10_000}
 	for i := range messages {
 		in.Messages = append(in.Messages, summarize.Message{Turn: int64(i + 1), Message: dialect.Message{
 			Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: fmt.Sprintf("Look at file %d.", i)}},

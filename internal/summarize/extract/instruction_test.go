@@ -37,7 +37,7 @@ func TestInstructionsAfterTenMerges(t *testing.T) {
 			var orders []string
 			for g := 1; g <= 10; g++ {
 				orders = append(orders, orderOf(g, 1), orderOf(g, 2))
-				in := summarize.Input{Format: events.OpenAI, Messages: instruct(summaries.BusyRange(g, 60), orders[len(orders)-2:]...), Previous: previous, MaxUnits: 12_000}
+				in := summarize.Input{Messages: instruct(summaries.BusyRange(g, 60), orders[len(orders)-2:]...), Previous: previous, MaxUnits: 12_000}
 				got, err := s.Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatal(err)
@@ -61,7 +61,7 @@ func TestNewestInstructionsStay(t *testing.T) {
 	for n := range 200 {
 		orders = append(orders, orderOf(1, n))
 	}
-	record := summarizetest.Record(summarize.Input{Format: events.OpenAI, Messages: instruct(summaries.BusyRange(1, 300), orders...), MaxUnits: 12_000})
+	record := summarizetest.Record(summarize.Input{Messages: instruct(summaries.BusyRange(1, 300), orders...), MaxUnits: 12_000})
 	var got []string
 	users := 0
 	for _, l := range record {
@@ -79,7 +79,7 @@ func TestNewestInstructionsStay(t *testing.T) {
 	if want := orders[len(orders)-len(got):]; strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("got %q", got)
 	}
-	long := summarizetest.Record(summarize.Input{Format: events.OpenAI, Messages: instruct(summaries.BusyRange(1, 60), strings.Repeat("a very long order ", 5_000)), MaxUnits: 12_000})
+	long := summarizetest.Record(summarize.Input{Messages: instruct(summaries.BusyRange(1, 60), strings.Repeat("a very long order ", 5_000)), MaxUnits: 12_000})
 	if long[0].Kind != events.RecordInstruction || !strings.HasSuffix(long[0].Text, "…") || len(long) < 3 {
 		t.Errorf("%d facts, the first %.60q", len(long), long[0].Text)
 	}
@@ -87,7 +87,7 @@ func TestNewestInstructionsStay(t *testing.T) {
 
 // An agent that adopts a history with a summary in it keeps its instructions.
 func TestInstructionsOfACarriedSummary(t *testing.T) {
-	s, err := extract.New().Summarize(t.Context(), summarize.Input{Format: events.OpenAI, Messages: instruct(summaries.BusyRange(1, 30), orderOf(1, 1), orderOf(1, 2)), MaxUnits: 12_000})
+	s, err := extract.New().Summarize(t.Context(), summarize.Input{Messages: instruct(summaries.BusyRange(1, 30), orderOf(1, 1), orderOf(1, 2)), MaxUnits: 12_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestInstructionsOfACarriedSummary(t *testing.T) {
 		carried := s.Message()
 		carried.Role = role
 		again, err := extract.New().Summarize(t.Context(), summarize.Input{
-			Format: events.OpenAI, MaxUnits: 12_000, Messages: append([]summarize.Message{{Turn: 1, Message: carried}}, summaries.BusyRange(2, 30)...),
+			MaxUnits: 12_000, Messages: append([]summarize.Message{{Turn: 1, Message: carried}}, summaries.BusyRange(2, 30)...),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestInstructionsOfACarriedSummary(t *testing.T) {
 // There is no summary without its record (C6): of facts that have no room none is made.
 func TestNoSummaryWithoutRecord(t *testing.T) {
 	for limit := int64(0); limit < 3_000; limit += 37 {
-		in := summarize.Input{Format: events.OpenAI, Messages: summaries.BusyRange(1, 30), MaxUnits: limit}
+		in := summarize.Input{Messages: summaries.BusyRange(1, 30), MaxUnits: limit}
 		s, err := extract.New().Summarize(t.Context(), in)
 		if err == nil && len(s.Record) == 0 {
 			t.Errorf("%d units: a summary without its record: %s", limit, s.Text)

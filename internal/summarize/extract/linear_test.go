@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
@@ -57,7 +56,7 @@ func TestRecordLinear(t *testing.T) {
 	for name, of := range ranges {
 		var digests [2]*extract.Digest
 		for size, n := range []int{n, 4 * n} {
-			digests[size] = extract.Scan(&summarize.Input{Format: events.OpenAI, MaxUnits: 20_000, Messages: of(n)})
+			digests[size] = extract.Scan(&summarize.Input{MaxUnits: 20_000, Messages: of(n)})
 		}
 		r := linear.RatioOf(n, most, func(size int) linear.Cost {
 			return linear.Of(1, func() { digests[size].Record(20_000) })

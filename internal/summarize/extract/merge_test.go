@@ -23,7 +23,7 @@ func TestTenMergesStayBounded(t *testing.T) {
 	sizes := make([]int, 11)
 	for g := 1; g <= 10; g++ {
 		s, err := extract.New().Summarize(t.Context(), summarize.Input{
-			Format: events.Anthropic, Messages: summaries.BusyRange(g, 90), Previous: previous, MaxUnits: limit,
+			Messages: summaries.BusyRange(g, 90), Previous: previous, MaxUnits: limit,
 		})
 		if err != nil {
 			t.Fatal(err)

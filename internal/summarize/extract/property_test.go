@@ -84,7 +84,7 @@ func TestDataURLsInARow(t *testing.T) {
 		image + ": the same":             "attached text: [image]: the same", // a definition of "image" as it is shown
 		"see " + image + image + " here": "see [image][image] here",
 	} {
-		record := summarizetest.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
+		record := summarizetest.Record(summarize.Input{MaxUnits: 100_000, Messages: []summarize.Message{
 			{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}},
 		}})
 		if !summaries.HasLine(record, events.RecordUser, want) {

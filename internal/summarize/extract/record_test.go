@@ -48,11 +48,11 @@ func busy(first, turns int) []summarize.Message {
 // missed before what cannot (C6).
 func TestRecordBounds(t *testing.T) {
 	const room = 200_000
-	in := summarize.Input{Format: events.Anthropic, Messages: busy(1, 20), MaxUnits: room}
+	in := summarize.Input{Messages: busy(1, 20), MaxUnits: room}
 	one := summarizetest.Record(in)
 	checkRecord(t, one, 7_000)
 	next := summarizetest.Record(summarize.Input{
-		Format: events.Anthropic, Messages: busy(21, 15), MaxUnits: room,
+		Messages: busy(21, 15), MaxUnits: room,
 		Previous: &events.Summary{Text: "x", Record: one},
 	})
 	checkRecord(t, next, 12_500)
@@ -74,7 +74,7 @@ func TestFolds(t *testing.T) {
 	const turns = 20
 	var previous *events.Summary
 	for first := 1; first <= 15*turns; first += turns {
-		in := summarize.Input{Format: events.Anthropic, Messages: busy(first, turns), MaxUnits: 12_000, Previous: previous}
+		in := summarize.Input{Messages: busy(first, turns), MaxUnits: 12_000, Previous: previous}
 		previous = &events.Summary{Text: "x", Record: summarizetest.Record(in)}
 		checkRecord(t, previous.Record, 8_520)
 		for _, k := range []struct {
@@ -132,7 +132,7 @@ func names(text string, turn int) bool {
 
 // A result without a mark is a failure all the same, if its text begins like one.
 func TestUnmarkedFailures(t *testing.T) {
-	in := summarize.Input{Format: events.OpenAI, MaxUnits: 8_000, Messages: []summarize.Message{
+	in := summarize.Input{MaxUnits: 8_000, Messages: []summarize.Message{
 		{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "book it"}}}},
 		{Turn: 1, Index: 1, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{{Kind: dialect.PartCall, CallID: "1", Tool: "book", Args: codec.Raw(`{"id":7}`)}}}},
 		{Turn: 2, Message: dialect.Message{Role: dialect.RoleTool, Parts: []dialect.Part{{Kind: dialect.PartResult, CallID: "1", Text: "Error: no such flight"}}}},
@@ -216,7 +216,7 @@ func TestRecordOfShellBlocks(t *testing.T) {
 func TestFoldsKeepTheRoom(t *testing.T) {
 	const most = 7_000 // of a first record
 	for n := range 80 {
-		in := summarize.Input{Format: events.OpenAI}
+		in := summarize.Input{}
 		for i := range n {
 			in.Messages = append(in.Messages,
 				wordsOf(1+4*i, dialect.RoleSystem, fmt.Sprintf("Instruction %d %s", i, strings.Repeat("of the agent ", 5*(i%9)))),

@@ -41,11 +41,12 @@ func TestScripts(t *testing.T) {
 				last = &events.Summary{Text: d.Input}
 				return "ok\n"
 			}
-			in := summarize.Input{Format: events.Anthropic, MaxUnits: 8_000}
+			format := events.Anthropic
+			in := summarize.Input{MaxUnits: 8_000}
 			for _, a := range d.CmdArgs {
 				switch a.Key {
 				case "format":
-					in.Format = events.Format(a.Vals[0])
+					format = events.Format(a.Vals[0])
 				case "max":
 					in.MaxUnits, _ = strconv.ParseInt(a.Vals[0], 10, 64)
 				case "focus":
@@ -56,7 +57,7 @@ func TestScripts(t *testing.T) {
 					d.Fatalf(t, "unknown argument %s", a.Key)
 				}
 			}
-			in.Messages = summaries.Messages(t, in.Format, d.Input)
+			in.Messages = summaries.Messages(t, format, d.Input)
 			if d.Cmd == "record" {
 				return summaries.RecordText(summarizetest.Record(in))
 			}

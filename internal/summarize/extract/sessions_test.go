@@ -22,7 +22,7 @@ func TestRealSessions(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			part := msgs[:len(msgs)*7/10]
 			for _, limit := range []int64{40_000, 5_000, 300} {
-				in := summarize.Input{Format: s.Format, Messages: part, MaxUnits: limit}
+				in := summarize.Input{Messages: part, MaxUnits: limit}
 				got, err := extract.New().Summarize(t.Context(), in)
 				if limit == 300 && errors.Is(err, summarize.ErrNoRoom) {
 					continue // never a summary without its record
@@ -41,7 +41,7 @@ func TestRealSessions(t *testing.T) {
 			var previous *events.Summary
 			var sizes []int
 			for i := range 10 {
-				in := summarize.Input{Format: s.Format, Messages: msgs[len(msgs)*i/10 : len(msgs)*(i+1)/10], Previous: previous, MaxUnits: 12_000}
+				in := summarize.Input{Messages: msgs[len(msgs)*i/10 : len(msgs)*(i+1)/10], Previous: previous, MaxUnits: 12_000}
 				got, err := extract.New().Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatalf("part %d: %v", i, err)
@@ -63,7 +63,7 @@ func TestRealShortSessions(t *testing.T) {
 		if len(msgs) >= summaries.LongSession {
 			continue
 		}
-		got, err := extract.New().Summarize(t.Context(), summarize.Input{Format: s.Format, Messages: msgs, MaxUnits: 6_000})
+		got, err := extract.New().Summarize(t.Context(), summarize.Input{Messages: msgs, MaxUnits: 6_000})
 		if err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
 		}

@@ -20,7 +20,7 @@ func TestSpare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"the", "node_list", "parseHeader", "src/a.go", "42", "v1.2.3", "\n", "and", "rate_limit"})
 		text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 1, 40).Draw(t, "words"), " ") })
-		in := summarize.Input{Format: events.Anthropic, MaxUnits: 4_000}
+		in := summarize.Input{MaxUnits: 4_000}
 		var all strings.Builder
 		for i, s := range rapid.SliceOfN(text, 1, 6).Draw(t, "texts") {
 			m := dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: s}}}
@@ -58,7 +58,7 @@ func TestSpareOfCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := summarize.Input{
-		Format: events.Anthropic, MaxUnits: 20_000,
+		MaxUnits: 20_000,
 		Messages: []summarize.Message{
 			{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "Fix it, please."}}}},
 			{Turn: 2, Message: dialect.Message{Role: dialect.RoleAssistant, Parts: []dialect.Part{{Kind: dialect.PartCall, Tool: "edit", Args: args}}}},

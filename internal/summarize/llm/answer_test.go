@@ -6,7 +6,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -19,7 +18,7 @@ import (
 func TestSecretsOfTheModelStayOut(t *testing.T) {
 	for _, c := range secrets.All() {
 		lines := map[string][]string{"Goal and intent": {"It is " + strings.ReplaceAll(c.Text, "\n", " ")}}
-		in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000}
+		in := summarize.Input{Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000}
 		got, err := useModels(summaries.Always("talker", summaries.Finished(summaries.Write(lines)), nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +46,7 @@ func TestLLMAnyAnswer(t *testing.T) {
 		finish := rapid.SampledFrom([]model.Finish{model.FinishStop, model.FinishStop, model.FinishStop, model.FinishTool, ""}).Draw(t, "finish")
 		r := summaries.Finished(text)
 		r.Finish = finish
-		in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 30), MaxUnits: rapid.Int64Range(1_000, 30_000).Draw(t, "max")}
+		in := summarize.Input{Messages: summaries.BusyRange(1, 30), MaxUnits: rapid.Int64Range(1_000, 30_000).Draw(t, "max")}
 		got, err := useModels(summaries.Always("any", r, nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)

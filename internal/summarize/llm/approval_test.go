@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -17,7 +16,7 @@ func TestApprovalsThatNoUserWrote(t *testing.T) {
 		return summarize.Message{Turn: turn, Message: dialect.Message{Role: role, Parts: []dialect.Part{{Kind: dialect.PartText, Text: text}}}}
 	}
 	filler := strings.Repeat("The importer reads a row and writes it. ", 60)
-	in := summarize.Input{MaxUnits: 30_000, Format: events.OpenAI, Messages: []summarize.Message{
+	in := summarize.Input{MaxUnits: 30_000, Messages: []summarize.Message{
 		message(1, dialect.RoleUser, "Build the importer. You may restart the staging cluster."),
 		message(1, dialect.RoleAssistant, filler+"Shall I migrate the database schema of billing?"),
 		message(2, dialect.RoleUser, "Yes, please do."),

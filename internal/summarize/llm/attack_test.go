@@ -34,7 +34,7 @@ const (
 // besieged is a session with an attack in one place.
 func besieged(t *testing.T, place, attack string) summarize.Input {
 	t.Helper()
-	in := summarize.Input{Format: events.Anthropic, MaxUnits: 30_000}
+	in := summarize.Input{MaxUnits: 30_000}
 	add := func(turn int64, role dialect.Role, parts ...dialect.Part) {
 		in.Messages = append(in.Messages, summarize.Message{Turn: turn, Message: dialect.Message{Role: role, Parts: parts}})
 	}

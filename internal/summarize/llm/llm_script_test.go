@@ -31,12 +31,13 @@ func TestLLMScripts(t *testing.T) {
 		if d.Cmd == "version" {
 			return llm.PromptVersion + "\n"
 		}
-		in := summarize.Input{Format: events.Anthropic, MaxUnits: 8_000}
+		format := events.Anthropic
+		in := summarize.Input{MaxUnits: 8_000}
 		limits, kind := summaries.Wide, model.Auth
 		for _, a := range d.CmdArgs {
 			switch a.Key {
 			case "format":
-				in.Format = events.Format(a.Vals[0])
+				format = events.Format(a.Vals[0])
 			case "max":
 				in.MaxUnits, _ = strconv.ParseInt(a.Vals[0], 10, 64)
 			case "window":
@@ -54,7 +55,7 @@ func TestLLMScripts(t *testing.T) {
 			}
 		}
 		messages, text, _ := strings.Cut(d.Input, "\n====\n")
-		in.Messages = summaries.Messages(t, in.Format, messages)
+		in.Messages = summaries.Messages(t, format, messages)
 		switch d.Cmd {
 		case "prompt":
 			m := summaries.Always("mute", model.Reply{}, &model.Error{Kind: kind})
@@ -98,7 +99,7 @@ func TestLLMRealSessions(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			part := msgs[:len(msgs)*7/10]
 			m := summaries.Echo()
-			in := summarize.Input{Format: s.Format, Messages: part, MaxUnits: 40_000}
+			in := summarize.Input{Messages: part, MaxUnits: 40_000}
 			got, err := useModels(m).Summarize(t.Context(), in)
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +118,7 @@ func TestLLMRealSessions(t *testing.T) {
 			var previous *events.Summary
 			var sizes []int
 			for i := range 10 {
-				in := summarize.Input{Format: s.Format, Messages: msgs[len(msgs)*i/10 : len(msgs)*(i+1)/10], Previous: previous, MaxUnits: 12_000}
+				in := summarize.Input{Messages: msgs[len(msgs)*i/10 : len(msgs)*(i+1)/10], Previous: previous, MaxUnits: 12_000}
 				if previous, err = useModels(summaries.Echo()).Summarize(t.Context(), in); err != nil {
 					t.Fatal(err)
 				}

@@ -30,7 +30,7 @@ func useModels(models ...model.Model) *llm.Summarizer { return llm.New(models, n
 // usage stand beside it.
 func TestLLMUsesTheModel(t *testing.T) {
 	m := summaries.Echo()
-	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 60), MaxUnits: 20_000}
+	in := summarize.Input{Messages: summaries.BusyRange(1, 60), MaxUnits: 20_000}
 	got, err := useModels(m).Summarize(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func (f *fallback) usage() int64 {
 // C5: the next model answers for one that does not, the embedded summarizer for
 // the last; what the attempts cost is summed up, and each is reported.
 func TestLLMFallsBack(t *testing.T) {
-	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000}
+	in := summarize.Input{Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000}
 	bad := func(finish model.Finish, text string) model.Reply {
 		r := summaries.Finished(text)
 		r.Finish = finish
@@ -151,7 +151,7 @@ func TestLLMMaxWait(t *testing.T) {
 	busy := func(after time.Duration) *summaries.Fake {
 		return summaries.Always("busy", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: after})
 	}
-	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000, MaxWait: time.Minute}
+	in := summarize.Input{Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000, MaxWait: time.Minute}
 	_, err := useModels(busy(30*time.Second), busy(10*time.Second), busy(20*time.Second)).Summarize(t.Context(), in)
 	if later, ok := errors.AsType[*summarize.RetryAfterError](err); !ok || later.After != 10*time.Second {
 		t.Errorf("%v, want to come back after 10 s", err)
@@ -185,7 +185,7 @@ func TestLLMBoundsItsPrompt(t *testing.T) {
 	for _, window := range []int64{8_000, 16_000, 32_000, 128_000, 1_000_000} {
 		m := summaries.Echo()
 		m.Bounds = model.Limits{Window: window, MaxOutput: 4_000}
-		in := summarize.Input{Format: events.Anthropic, Messages: msgs, Previous: previous, MaxUnits: 20_000}
+		in := summarize.Input{Messages: msgs, Previous: previous, MaxUnits: 20_000}
 		got, err := useModels(m).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +218,7 @@ func TestLLMBoundsItsPrompt(t *testing.T) {
 // B18: a prompt that is too long is tried again without the oldest fifth of its
 // rounds, three times at most.
 func TestLLMRetriesWithLess(t *testing.T) {
-	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 150), MaxUnits: 20_000}
+	in := summarize.Input{Messages: summaries.BusyRange(1, 150), MaxUnits: 20_000}
 	long := summaries.Always("long", model.Reply{}, &model.Error{Kind: model.TooLong, Status: 400})
 	got, err := useModels(long).Summarize(t.Context(), in)
 	if err != nil {
@@ -255,7 +255,7 @@ func TestLLMTenMerges(t *testing.T) {
 	var previous *events.Summary
 	sizes := make([]int, 11)
 	for g := 1; g <= 10; g++ {
-		in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(g, 90), Previous: previous, MaxUnits: 12_000}
+		in := summarize.Input{Messages: summaries.BusyRange(g, 90), Previous: previous, MaxUnits: 12_000}
 		s, err := useModels(summaries.Echo()).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)

@@ -115,7 +115,7 @@ func TestRulesAreCarriedWhole(t *testing.T) {
 				for g := range c.generations {
 					messages, stated := rulesRange(g+1, c.rules, c.long)
 					maps.Copy(all, stated)
-					s, err := writer().Summarize(t.Context(), summarize.Input{Format: events.Anthropic, Messages: messages, Previous: previous, MaxUnits: c.units})
+					s, err := writer().Summarize(t.Context(), summarize.Input{Messages: messages, Previous: previous, MaxUnits: c.units})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -26,9 +26,6 @@ type Summarizer struct {
 // New returns a summarizer that calls the models in their order. onAttempt is called
 // after each attempt, from the goroutine of Summarize; it may be nil.
 func New(models []model.Model, onAttempt func(summarize.Attempt)) *Summarizer {
-	if onAttempt == nil {
-		onAttempt = func(summarize.Attempt) {}
-	}
 	return &Summarizer{models, onAttempt}
 }
 
@@ -50,7 +47,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 	}
 	var s *events.Summary
 	var waits *summarize.RetryAfterError
-	spent, wrote, err := n.try(ctx, models, in.Writer, in.Report, func(m model.Model) (usage events.SummaryUsage, err error) {
+	spent, wrote, err := n.try(ctx, models, in.Writer, in.OnAttempt, func(m model.Model) (usage events.SummaryUsage, err error) {
 		if s, usage, err = t.complete(ctx, m); err != nil {
 			waits = shorterWait(waits, err, in.MaxWait)
 		}
@@ -72,7 +69,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 // try lets models write in their order until one of them did, and returns what all of them used.
 // The error is that of the context.
 func (n *Summarizer) try(
-	ctx context.Context, models []model.Model, by summarize.Writer, report func(func(summarize.Attempt), summarize.Attempt),
+	ctx context.Context, models []model.Model, by summarize.Writer, onAttempt func(summarize.Attempt),
 	write func(model.Model) (events.SummaryUsage, error),
 ) (spent events.SummaryUsage, wrote bool, err error) {
 	for _, m := range models {
@@ -82,7 +79,12 @@ func (n *Summarizer) try(
 		began := time.Now()
 		usage, err := write(m)
 		spent = sum(spent, usage)
-		report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
+		a := summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err}
+		for _, report := range []func(summarize.Attempt){n.onAttempt, onAttempt} {
+			if report != nil {
+				report(a)
+			}
+		}
 		if err == nil || ctx.Err() != nil {
 			return spent, err == nil, ctx.Err()
 		}

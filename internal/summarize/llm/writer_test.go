@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/llm"
@@ -41,7 +40,7 @@ func TestOnlyNamedModelsAreCalled(t *testing.T) {
 	} {
 		var called []string
 		s := llm.New([]model.Model{named{"openai/a", &called}, named{"anthropic/b", &called}, named{"anthropic/c/d", &called}}, nil)
-		in := summarize.Input{Format: events.OpenAI, MaxUnits: 20_000, Writer: c.writer, Messages: []summarize.Message{
+		in := summarize.Input{MaxUnits: 20_000, Writer: c.writer, Messages: []summarize.Message{
 			{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "Rename the flag in cmd/main.go."}}}},
 		}}
 		out, err := s.Summarize(t.Context(), in)

@@ -27,7 +27,7 @@ func TestTenantOverQuota(t *testing.T) {
 		t.Helper()
 		attempts = nil
 		s, err := n.Summarize(t.Context(), summarize.Input{
-			Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 20_000, MaxWait: time.Hour,
+			Messages: summarizetest.History(1, 10), MaxUnits: 20_000, MaxWait: time.Hour,
 			Tenant: tenant, OnAttempt: func(a summarize.Attempt) { attempts = append(attempts, a) },
 		})
 		if err != nil {

@@ -56,7 +56,7 @@ func History(first, n int) []summarize.Message {
 }
 
 func input(first, n int, maxUnits int64, previous *events.Summary) summarize.Input {
-	return summarize.Input{Format: events.Anthropic, Messages: History(first, n), MaxUnits: maxUnits, Previous: previous}
+	return summarize.Input{Messages: History(first, n), MaxUnits: maxUnits, Previous: previous}
 }
 
 // testBounds: a summary fits, names its writer, and has a text.

@@ -91,7 +91,7 @@ func check(t *testing.T, writer string, within time.Duration, models ...model.Mo
 			t.Errorf("the error has the key: %v", a.Err)
 		}
 	})
-	in := summarize.Input{Format: "anthropic", Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
+	in := summarize.Input{Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
 	began := time.Now()
 	s, err := n.Summarize(t.Context(), in)
 	if err != nil {

@@ -142,7 +142,7 @@ func walk(v any, f func(string)) {
 
 // Input is what a summarizer reads of it.
 func (c *Conversation) Input(previous *events.Summary, units int64) summarize.Input {
-	return summarize.Input{Format: c.Format, Messages: c.Messages, Previous: previous, MaxUnits: units}
+	return summarize.Input{Messages: c.Messages, Previous: previous, MaxUnits: units}
 }
 
 // UserText is what the user wrote in s, as a summarizer reads it.

@@ -378,7 +378,7 @@ func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 
 func (p *Pool) input(ctx context.Context, d *delivery) (summarize.Input, error) {
 	job := &d.job
-	in := summarize.Input{Format: job.Format, MaxUnits: job.MaxUnits, Focus: job.Focus, Writer: summarize.Writer{Provider: job.Provider, Model: job.Model}}
+	in := summarize.Input{MaxUnits: job.MaxUnits, Focus: job.Focus, Writer: summarize.Writer{Provider: job.Provider, Model: job.Model}}
 	if p.Private != nil && p.Private(d.address.Tenant) {
 		in.Writer = summarize.NoModel
 	}

@@ -33,7 +33,7 @@ func (hanging) Summarize(ctx context.Context, _ summarize.Input) (*events.Summar
 // writes the summary. A worker that stops writes none.
 func TestHangingModel(t *testing.T) {
 	sanitize.Redact("warm up: what is made in a bubble must not be used outside")
-	in := summarize.Input{Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
+	in := summarize.Input{Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
 	for lane, terms := range laneTerms {
 		synctest.Test(t, func(t *testing.T) {
 			p, began := Pool{Summarizer: hanging{}}, time.Now()
