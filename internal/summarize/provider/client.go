@@ -51,7 +51,7 @@ func New(c Config) (model.Model, error) {
 	if c.PerMinute > 0 {
 		limit = rate.Every(time.Minute / time.Duration(c.PerMinute))
 	}
-	return &client{config: c, completer: completer, breaker: newBreaker(c), calls: rate.NewLimiter(limit, 1)}, nil
+	return &client{config: c, completer: completer, breaker: newBreaker(), calls: rate.NewLimiter(limit, 1)}, nil
 }
 
 func names() string {
@@ -62,10 +62,16 @@ func names() string {
 	return strings.Join(s, ", ")
 }
 
-func newBreaker(c Config) *gobreaker.CircuitBreaker[model.Reply] {
+// After breakAfter failures in a row no calls are made for breakFor, then one as a probe.
+const (
+	breakAfter = 5
+	breakFor   = time.Minute
+)
+
+func newBreaker() *gobreaker.CircuitBreaker[model.Reply] {
 	return gobreaker.NewCircuitBreaker[model.Reply](gobreaker.Settings{
-		Timeout:      c.BreakFor,
-		ReadyToTrip:  func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(c.BreakAfter) },
+		Timeout:      breakFor,
+		ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= breakAfter },
 		IsSuccessful: func(err error) bool { return err == nil || !unwell(err) },
 		IsExcluded:   unasked,
 	})
@@ -100,19 +106,56 @@ func (c *client) Complete(ctx context.Context, r model.Request) (model.Reply, er
 	}
 	all, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	p := newPause(all, c.config)
-	reply, err := backoff.RetryWithData(func() (model.Reply, error) {
-		reply, err := c.attempt(all, r)
-		p.last = err
-		return reply, err
-	}, backoff.WithContext(p, all))
+	pauses := newPauses(c.config)
+	reply, err := c.attempt(all, r)
+	for left := c.config.Attempts - 1; left > 0 && passing(err); left-- {
+		// The pause that the provider requests is a least; the other part is added, so that workers do not come
+		// back all at once.
+		if !wait(all, pauses.NextBackOff()+failure(err).RetryAfter) {
+			break
+		}
+		reply, err = c.attempt(all, r)
+	}
 	switch {
 	case err == nil:
 		return reply, nil
 	case ctx.Err() != nil:
 		return model.Reply{Usage: reply.Usage}, ctx.Err()
 	default:
-		return model.Reply{Usage: reply.Usage}, fmt.Errorf("%s: %w", c.Name(), p.last)
+		return model.Reply{Usage: reply.Usage}, fmt.Errorf("%s: %w", c.Name(), err)
+	}
+}
+
+// maxPause bounds a pause, apart from the part that a provider requests.
+const maxPause = 30 * time.Second
+
+func newPauses(c Config) *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(c.Backoff), backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(max(maxPause, c.Backoff)), backoff.WithMaxElapsedTime(0),
+	)
+}
+
+// wait reports whether a pause went by. It waits for none that ends after the deadline.
+func wait(ctx context.Context, d time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Now().Add(d).After(deadline) {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// passing reports whether the same request may fare better a little later.
+func passing(err error) bool {
+	switch failure(err).Kind {
+	case model.RateLimited, model.Unavailable, model.Timeout:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -61,14 +61,8 @@ type Config struct {
 	// Backoff is the pause before the second attempt; it doubles up to 30 s, ±50 %. A
 	// pause that the provider requests comes on top. 0 is 1 s.
 	Backoff time.Duration
-	// After BreakAfter failures in a row no calls are made for BreakFor, then one as a probe. 0 are 5 and 1
-	// minute.
-	BreakAfter int
-	BreakFor   time.Duration
 	// PerMinute bounds the calls a minute of this process; 0 is no bound.
 	PerMinute int
-	// MaxBody bounds an answer, in bytes; 0 is 4 MiB.
-	MaxBody int64
 
 	// AllowAddresses are networks to allow although the check of addresses refuses
 	// them: link-local ones, metadata services, and private ones behind a public name.
@@ -91,9 +85,6 @@ func (c Config) withDefaults(p preset) Config {
 	c.Timeout = cmp.Or(c.Timeout, 12*time.Minute)
 	c.Attempts = cmp.Or(c.Attempts, 3)
 	c.Backoff = cmp.Or(c.Backoff, time.Second)
-	c.BreakAfter = cmp.Or(c.BreakAfter, 5)
-	c.BreakFor = cmp.Or(c.BreakFor, time.Minute)
-	c.MaxBody = cmp.Or(c.MaxBody, 4<<20)
 	return c
 }
 
@@ -122,9 +113,7 @@ func (c *Config) validate(p preset) error {
 	check(c.Timeout >= c.AttemptTimeout, "timeout %s: shorter than that of one attempt", c.Timeout)
 	check(c.Attempts > 0 && c.Attempts <= 10, "attempts %d: 1 to 10", c.Attempts)
 	check(c.Backoff > 0, "backoff %s: must be positive", c.Backoff)
-	check(c.BreakAfter > 0 && c.BreakFor > 0, "break after %d for %s: must be positive", c.BreakAfter, c.BreakFor)
 	check(c.PerMinute >= 0, "per minute %d: must not be negative", c.PerMinute)
-	check(c.MaxBody >= 1<<10, "max body %d: at least 1024 bytes", c.MaxBody)
 	return errors.Join(errs...)
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,9 +15,9 @@ import (
 // endpoint is the one address that a model is called at, and what every request to
 // it carries. It is safe for concurrent use.
 type endpoint struct {
-	client *http.Client
-	url    string
-	header http.Header
+	transport *http.Transport
+	url       string
+	header    http.Header
 	// authorize adds what changes from request to request, such as a token or a
 	// signature of body; nil adds nothing.
 	authorize func(req *http.Request, body []byte) error
@@ -27,13 +26,13 @@ type endpoint struct {
 // newEndpoint joins path to the base URL. The path is escaped already.
 func newEndpoint(c Config, p preset, path string) *endpoint {
 	u, _ := url.JoinPath(c.BaseURL, path) // validated
-	return &endpoint{client: newHTTPClient(c, p), url: u, header: http.Header{
+	return &endpoint{transport: newTransport(c, p), url: u, header: http.Header{
 		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"compactd"},
 	}}
 }
 
-// post sends request as JSON and decodes the answer. A [*model.Error] comes from the
-// transport or from authorize; any other error is an answer in a foreign shape.
+// post sends request as JSON and decodes the answer. An error that is no [*model.Error] is an answer in a
+// foreign shape.
 func (e *endpoint) post(ctx context.Context, request, answer any) error {
 	body, err := codec.Marshal(request)
 	if err != nil {
@@ -49,12 +48,11 @@ func (e *endpoint) post(ctx context.Context, request, answer any) error {
 			return err
 		}
 	}
-	res, err := e.client.Do(req)
+	res, err := e.transport.RoundTrip(req)
 	if err != nil {
-		return err
+		return broken(ctx, err)
 	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body) // in memory: the transport has read and bounded it
+	data, err := readBody(res)
 	if err != nil {
 		return err
 	}

@@ -58,10 +58,10 @@ func TestOpen(t *testing.T) {
 func TestNewReportsEveryField(t *testing.T) {
 	_, err := provider.New(provider.Config{
 		Provider: provider.Vertex, Model: "a model", BaseURL: "ftp://user:canary@h", Key: "can\nary", Location: "x/y",
-		Window: 5, MaxOutput: 9, AttemptTimeout: -1, Timeout: -2, Attempts: 11, Backoff: -1, BreakAfter: -1, PerMinute: -1, MaxBody: 1,
+		Window: 5, MaxOutput: 9, AttemptTimeout: -1, Timeout: -2, Attempts: 11, Backoff: -1, PerMinute: -1,
 	})
 	got := strings.Split(err.Error(), "\n")
-	if len(got) != 13 || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), "can\nary") {
+	if len(got) != 11 || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), "can\nary") {
 		t.Errorf("%d problems: %v", len(got), err)
 	}
 	if _, err = provider.New(provider.Config{Provider: "gpt"}); err == nil || !strings.Contains(err.Error(), "one of anthropic, ") {

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,18 +13,8 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// transport sends requests to one host and reads their answers whole. It returns
-// good answers only: everything else becomes a [*model.Error] here, in one place for
-// all wire formats, without the texts of others, which may quote keys and prompts.
-type transport struct {
-	next    http.RoundTripper
-	host    string // the only one, with its port
-	maxBody int64
-}
-
 // Refusals of the transport. The texts are the operator's to read.
 var (
-	errHost     = errors.New("the request went to another host than the base URL's")
 	errRedirect = errors.New("redirects are not followed")
 	errTooBig   = errors.New("the answer is larger than max body")
 
@@ -33,18 +22,21 @@ var (
 	errBroken      = errors.New("the connection broke, or its answer is no HTTP")
 )
 
-// maxErrorBody limits the bytes read of an error response.
-const maxErrorBody = 64 << 10
+// Bounds of an answer, and of an error response, in bytes.
+const (
+	maxBody      = 4 << 20
+	maxErrorBody = 64 << 10
+)
 
-// newHTTPClient returns what requests are sent with. HTTP_PROXY and its like are not
+// newTransport returns what requests are sent with. It follows no redirects, and HTTP_PROXY and its like are not
 // read.
-func newHTTPClient(c Config, p preset) *http.Client {
+func newTransport(c Config, p preset) *http.Transport {
 	u, _ := url.Parse(c.BaseURL) // validated
 	dial := c.Dial
 	if dial == nil {
 		dial = newDialer(c, p, u).DialContext
 	}
-	next := &http.Transport{
+	return &http.Transport{
 		DialContext:            dial,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    10 * time.Second,
@@ -52,36 +44,25 @@ func newHTTPClient(c Config, p preset) *http.Client {
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	return &http.Client{
-		Transport:     &transport{next: next, host: u.Host, maxBody: c.MaxBody},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
-// RoundTrip implements [http.RoundTripper].
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Host != t.host {
-		return nil, &model.Error{Kind: model.Invalid, Err: errHost}
-	}
-	res, err := t.next.RoundTrip(req)
-	if err != nil {
-		return nil, broken(req.Context(), err)
-	}
+// readBody reads an answer whole. One without success becomes a [*model.Error] without the texts of others, which
+// may quote keys and prompts.
+func readBody(res *http.Response) ([]byte, error) {
 	defer res.Body.Close()
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		// A cut or endless explanation changes nothing about the status.
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
 		return nil, refusal(res.StatusCode, res.Header, body)
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, t.maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
 	if err != nil {
-		return nil, broken(req.Context(), err)
+		return nil, broken(res.Request.Context(), err)
 	}
-	if int64(len(body)) > t.maxBody {
+	if len(body) > maxBody {
 		return nil, &model.Error{Kind: model.BadAnswer, Status: res.StatusCode, Err: errTooBig}
 	}
-	res.Body = io.NopCloser(bytes.NewReader(body))
-	return res, nil
+	return body, nil
 }
 
 // broken is a connection that could not be made, or ended before its answer did.

@@ -54,7 +54,7 @@ const (
 	attemptTimeout = 40 * time.Second // a slow answer takes 30 s, a dripping one minutes
 	timeout        = 3 * time.Minute
 	breakFor       = time.Minute
-	maxBody        = 1 << 20
+	maxBody        = 4 << 20
 	maxOutput      = 4_000
 )
 
@@ -69,7 +69,7 @@ func Run(t *testing.T, newModel func(testing.TB, provider.Config) model.Model) {
 		s := StartPipe(t, answer)
 		return s, newModel(t, provider.Config{
 			Key: Key, BaseURL: s.url, Dial: s.dial, MaxOutput: maxOutput, AttemptTimeout: attemptTimeout,
-			Timeout: timeout, BreakFor: breakFor, MaxBody: maxBody,
+			Timeout: timeout,
 		})
 	}
 	for _, mode := range Modes() {
@@ -98,7 +98,7 @@ func Run(t *testing.T, newModel func(testing.TB, provider.Config) model.Model) {
 
 // testMode shows what a mode results in, that a failure has nothing of key and
 // prompt, and that nothing lasts longer than the time-outs or reads more than
-// MaxBody.
+// maxBody.
 func testMode(t *testing.T, s *Server, m model.Model, mode Mode) {
 	s.Script(mode)
 	want, began := outcomes[mode], time.Now()
