@@ -3,8 +3,6 @@ package policyfile
 import (
 	"reflect"
 	"strings"
-
-	"compactd/internal/compaction/policy"
 )
 
 // The fields of a policy are those of its JSON: what a session may send, a file
@@ -43,26 +41,3 @@ func names(t reflect.Type) []string {
 
 // lockedKey is the field that states which others sessions cannot set.
 const lockedKey = "locked"
-
-// leaf is a value of a policy with its path, such as prune.enabled.
-type leaf struct {
-	path  string
-	value any
-}
-
-// leaves lists all values of a policy in order, except locked.
-func leaves(p *policy.Policy) []leaf { return leavesOf(reflect.ValueOf(*p), "") }
-
-func leavesOf(v reflect.Value, path string) []leaf {
-	if v.Kind() != reflect.Struct {
-		return []leaf{{path, v.Interface()}}
-	}
-	var out []leaf
-	for f, x := range v.Fields() {
-		if path == "" && nameOf(f) == lockedKey {
-			continue
-		}
-		out = append(out, leavesOf(x, strings.TrimPrefix(path+"."+nameOf(f), "."))...)
-	}
-	return out
-}

@@ -1,7 +1,6 @@
 package policyfile
 
 import (
-	"slices"
 	"strings"
 
 	"compactd/internal/compaction/measure"
@@ -12,42 +11,59 @@ import (
 // file is the content of a file, section by section.
 type file struct {
 	reader  reader
-	preset  string
-	worker  object
-	locked  locks
+	worker  part
 	tenants []entry
 
 	windows      measure.Windows
 	windowPlaces map[string]place
 }
 
-// split reads the sections; all other keys are fields of the worker's policy.
+// split reads the sections; all other keys are of the worker's policy.
 func (f *file) split(all []entry) {
-	var fields []entry
+	var worker []entry
 	for _, e := range all {
 		switch e.key {
-		case "preset":
-			f.preset = f.reader.presetName(e, "")
 		case "windows":
 			f.readWindows(f.reader.entries(e.value, "windows"))
 		case "tenants":
 			f.tenants = f.reader.entries(e.value, "tenants")
+		default:
+			worker = append(worker, e)
+		}
+	}
+	f.worker = f.reader.part(worker)
+}
+
+// part is what a file states of one policy.
+type part struct {
+	object
+	preset string // "" for none
+	locked locks  // nil for none
+}
+
+func (r *reader) part(all []entry) (p part) {
+	var fields []entry
+	for _, e := range all {
+		switch e.key {
+		case "preset":
+			p.preset = r.presetName(e)
 		case lockedKey:
-			f.locked = f.reader.readLocks(e)
+			p.locked = r.readLocks(e)
 		default:
 			fields = append(fields, e)
 		}
 	}
-	f.worker = f.reader.policy(fields)
+	p.object = r.policy(fields)
+	return p
 }
 
 // presetName reads the name of a preset, "" if it is not one.
-func (r *reader) presetName(e entry, prefix string) string {
+func (r *reader) presetName(e entry) string {
 	name := e.value.GetToken().Value
 	if _, ok := policy.Preset(name); ok {
 		return name
 	}
-	r.problems.add(e.at, "%spreset %q must be one of %s", prefix, name, strings.Join(policy.PresetNames(), ", "))
+	r.problems.add(e.at, "%spreset %q must be one of %s", r.prefix, name, strings.Join(policy.PresetNames(), ", "))
 	return ""
 }
 
@@ -93,17 +109,14 @@ func (f *file) readTenants(s *Settings) {
 // worker's, except those of the command line.
 func (s *Settings) tenant(r reader, fields []entry) layers {
 	l, reported := s.worker.clone(), all(s.worker.policy.Validate())
-	if i := slices.IndexFunc(fields, func(e entry) bool { return e.key == "preset" }); i >= 0 {
-		if name := r.presetName(fields[i], r.prefix); name != "" {
-			l, _ = preset(name)
-			l.locks, reported = s.worker.locks, nil
-		}
-		fields = slices.Delete(fields, i, i+1)
+	p := r.part(fields)
+	if p.preset != "" {
+		l, _ = preset(p.preset)
+		l.locks, reported = s.worker.locks, nil
 	}
-	fields, locked := r.takeLocks(fields)
-	l.lay(r.policy(fields), r.problems)
-	if locked != nil {
-		l.locks = locked
+	l.lay(p.object, r.problems)
+	if p.locked != nil {
+		l.locks = p.locked
 	}
 	l.lock(s.flags)
 	l.validate(r.prefix, reported, r.problems)

@@ -23,8 +23,8 @@ type layers struct {
 func preset(name string) (layers, bool) {
 	p, ok := policy.Preset(name)
 	l := layers{policy: p, places: map[string]place{}}
-	for _, x := range leaves(&p) {
-		l.places[x.path] = place{source: "preset " + name, preset: true}
+	for path := range p.Values() {
+		l.places[path] = place{source: "preset " + name, preset: true}
 	}
 	return l, ok
 }
@@ -78,11 +78,8 @@ func (l *layers) flags(o Options, found *problems) {
 
 // change takes over a policy; changed values come from the given place.
 func (l *layers) change(at place, to policy.Policy) {
-	before := leaves(&l.policy)
-	for i, x := range leaves(&to) {
-		if !reflect.DeepEqual(before[i].value, x.value) {
-			l.places[x.path], l.set[x.path] = at, at
-		}
+	for _, path := range l.policy.Differences(&to) {
+		l.places[path], l.set[path] = at, at
 	}
 	l.policy = to
 }
@@ -139,9 +136,9 @@ func (l *layers) validate(prefix string, reported []error, found *problems) {
 func (l *layers) values(problem string) string {
 	var out []string
 	for word := range strings.FieldsSeq(problem) {
-		for _, f := range leaves(&l.policy) {
-			if f.path == strings.TrimSuffix(word, ",") {
-				out = append(out, f.path+" "+text(f.value))
+		for path, value := range l.policy.Values() {
+			if path == strings.TrimSuffix(word, ",") {
+				out = append(out, path+" "+text(value))
 			}
 		}
 	}

@@ -86,8 +86,8 @@ func parse(name string, data []byte, o Options) (*Settings, error) {
 	if body := f.reader.document(data); body != nil {
 		f.split(f.reader.entries(body, "the file"))
 	}
-	if f.preset != "" {
-		base, _ = preset(f.preset)
+	if f.worker.preset != "" {
+		base, _ = preset(f.worker.preset)
 	}
 	return build(f, base, o)
 }
@@ -112,10 +112,8 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 	s := &Settings{tenants: map[string]layers{}}
 	if f != nil {
 		found = f.reader.problems
-		worker.lay(f.worker, found)
-	}
-	if f != nil {
-		worker.locks = f.locked
+		worker.lay(f.worker.object, found)
+		worker.locks = f.worker.locked
 	}
 	worker.flags(o, found)
 	s.flags = o.locks(worker.set, found)
@@ -133,17 +131,12 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 	if err := found.err(); err != nil {
 		return nil, err
 	}
-	return s, s.build(table)
-}
-
-// build makes the config.
-func (s *Settings) build(table measure.Windows) error {
 	c, err := compaction.NewConfig(s.worker.policy, table)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.Config, err = s.config(c)
-	return err
+	return s, err
 }
 
 // config is a config with the policies of the tenants.

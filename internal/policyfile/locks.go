@@ -3,7 +3,6 @@ package policyfile
 import (
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -31,8 +30,8 @@ func (k locks) add(path string, at place, prefix string, found *problems) {
 
 // paths lists the paths that a lock can name: fields and groups of them.
 func paths() (out []string) {
-	for _, l := range leaves(&policy.Policy{}) {
-		for path := l.path; path != ""; {
+	for path := range new(policy.Policy).Values() {
+		for path != "" {
 			out = append(out, path)
 			path = path[:max(strings.LastIndexByte(path, '.'), 0)]
 		}
@@ -52,15 +51,6 @@ func (r *reader) readLocks(e entry) locks {
 		k.add(v.GetToken().Value, r.at(v), r.prefix+"locked: ", r.problems)
 	}
 	return k
-}
-
-// takeLocks removes the key locked from fields, nil if there is none.
-func (r *reader) takeLocks(fields []entry) ([]entry, locks) {
-	i := slices.IndexFunc(fields, func(e entry) bool { return e.key == lockedKey })
-	if i < 0 {
-		return fields, nil
-	}
-	return slices.Delete(slices.Clone(fields), i, i+1), r.readLocks(fields[i])
 }
 
 // flagLocks are the locks and unlocks of the command line.
@@ -89,9 +79,9 @@ func (l *layers) lock(flags flagLocks) {
 	}
 	maps.DeleteFunc(all, func(path string, _ place) bool { _, ok := flags.unlock[path]; return ok })
 	l.locks, l.policy.Locked = all, nil
-	for _, x := range leaves(&l.policy) {
-		if _, ok := all[x.path]; ok {
-			l.policy.Locked = append(l.policy.Locked, x.path)
+	for path := range l.policy.Values() {
+		if _, ok := all[path]; ok {
+			l.policy.Locked = append(l.policy.Locked, path)
 		}
 	}
 }

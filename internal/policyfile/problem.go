@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"compactd/internal/compaction/measure"
 )
 
 // Problem is one defect of an operator's input.
@@ -69,29 +71,9 @@ func (p place) String() string {
 func nearest(name string, names []string) string {
 	best, least := "", len(name)/3+1 // more is another word
 	for _, n := range names {
-		if d := distance(name, n); d <= least {
+		if d := measure.Distance(name, n); d <= least {
 			best, least = n, d-1
 		}
 	}
 	return best
-}
-
-// distance is the number of letters to insert, drop or change.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			next := diagonal
-			if a[i] != b[j] {
-				next = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }

@@ -73,9 +73,9 @@ func changes(s *Settings) string {
 	var b strings.Builder
 	list := func(title string, l layers) {
 		fmt.Fprintln(&b, title)
-		for _, x := range leaves(&l.policy) {
-			if p := l.places[x.path]; !p.preset {
-				fmt.Fprintf(&b, "  %s: %s, %s\n", x.path, text(x.value), p)
+		for path, value := range l.policy.Values() {
+			if p := l.places[path]; !p.preset {
+				fmt.Fprintf(&b, "  %s: %s, %s\n", path, text(value), p)
 			}
 		}
 		for _, path := range l.policy.Locked {

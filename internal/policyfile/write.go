@@ -68,10 +68,10 @@ func (s *Settings) Write(w io.Writer, tenant string) error {
 	}
 	var open []string
 	l := s.of(tenant)
-	for _, x := range leaves(&r.Policy) {
-		keys := strings.Split(x.path, ".")
+	for path, value := range r.Policy.Values() {
+		keys := strings.Split(path, ".")
 		open = p.enter(open, keys)
-		p.value(len(keys)-1, keys[len(keys)-1], x.value, r.Sources[x.path]+l.lockNote(x.path))
+		p.value(len(keys)-1, keys[len(keys)-1], value, r.Sources[path]+l.lockNote(path))
 	}
 	if len(r.Policy.Locked) > 0 {
 		p.value(0, lockedKey, r.Policy.Locked, "")

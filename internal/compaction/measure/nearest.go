@@ -63,6 +63,12 @@ func (w Windows) nearestProvider(provider string) (at string) {
 	return at
 }
 
+// Distance is the number of letters by which two names differ: added, missing, other, or swapped letters.
+func Distance(name, other string) int {
+	_, whole := distances(name, other)
+	return whole
+}
+
 // distances are the numbers of letters by which a name differs from the most similar beginning of another
 // name, and from the whole of it: added, missing, other, or swapped letters.
 func distances(name, other string) (begins, whole int) {

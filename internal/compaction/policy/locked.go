@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -35,8 +36,8 @@ func (p Policy) restore(by *Policy) (_ Policy, ignored []string) {
 	return p, ignored
 }
 
-// differences lists the paths of the fields in which two policies differ.
-func (p *Policy) differences(q *Policy) (out []string) {
+// Differences lists the paths of the fields in which two policies differ.
+func (p *Policy) Differences(q *Policy) (out []string) {
 	eachField(p, q, func(path string, a, b reflect.Value) {
 		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
 			out = append(out, path)
@@ -49,6 +50,14 @@ func (p *Policy) differences(q *Policy) (out []string) {
 func (p Policy) valid() bool {
 	p.Locked = nil
 	return p.Validate() == nil
+}
+
+// Values yields the fields of a policy, except locked, in their order, each with its path.
+func (p *Policy) Values() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		more := true
+		eachField(p, p, func(path string, field, _ reflect.Value) { more = more && yield(path, field.Interface()) })
+	}
 }
 
 // allFields are the paths of all fields except locked, in their order.

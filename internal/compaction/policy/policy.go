@@ -177,7 +177,7 @@ func (p Policy) Over(object codec.Raw) (out Policy, ignored []string, err error)
 	}
 	out.MaxEntries = cmp.Or(out.MaxEntries, p.MaxEntries) // a session cannot lift the bound
 	if err := out.Validate(); err != nil {
-		differ := p.differences(&sent)
+		differ := p.Differences(&sent)
 		if fit(&sent); len(ignored) > 0 && sent.valid() {
 			return p, differ, nil
 		}
