@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"compactd/internal/events"
-	"compactd/internal/events/dialect"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/claim"
@@ -50,32 +49,16 @@ type approval struct {
 	narrow bool // of a part, not of the whole
 }
 
-// approvals lists the approvals of users in a range.
-func approvals(in *summarize.Input) []approval {
-	var out []approval
-	question := ""
-	for i := range in.Messages {
-		m := &in.Messages[i]
-		for k := range m.Parts {
-			p := &m.Parts[k]
-			switch {
-			case p.Kind != dialect.PartText:
-			case m.Role == dialect.RoleAssistant:
-				question = p.Text[max(0, len(p.Text)-maxQuestion):]
-			case m.Role == dialect.RoleUser:
-				text, _ := UserText(p.Text)
-				own, _ := ownText(m, text)
-				for s := range snippet.Sentences(own) {
-					s = snippet.Head(s, phraseBytes)
-					if lower := snippet.Lowered(s); agrees(lower) && !snippet.Matches(lower, negations) && !isQuestion(lower) && isOwnConsent(lower, false) && len(out) < maxPhrases {
-						m := meaningOf(s)
-						out = append(out, approval{m.with(meaningOf(question)), isNarrow(lower)})
-					}
-				}
-			}
+// approve notes the approvals in a text of a user.
+func (d *Digest) approve(m *summarize.Message, text string) {
+	own, _ := ownText(m, text)
+	for s := range snippet.Sentences(own) {
+		s = snippet.Head(s, phraseBytes)
+		if lower := snippet.Lowered(s); agrees(lower) && !snippet.Matches(lower, negations) && !isQuestion(lower) && isOwnConsent(lower, false) && len(d.approved) < maxPhrases {
+			of := meaningOf(s)
+			d.approved = append(d.approved, approval{of.with(meaningOf(d.question)), isNarrow(lower)})
 		}
 	}
-	return out
 }
 
 // agrees reports a sentence that approves the question before it.

@@ -36,6 +36,7 @@ type Digest struct {
 	Users                         []Line     // whole, up to goalUnits
 	userFacts                     []Line     // those of the record: attached text is a line of its own
 	userPhrases                   []Phrase   // sentences of users
+	question                      string     // the end of the assistant's last text, which a bare "yes" approves
 	approved                      []approval // of users
 	matter                        *ruleMatter
 	instructions                  []Line // of the system, word for word
@@ -81,7 +82,7 @@ func Scan(in *summarize.Input) *Digest { return ScanUntil(context.Background(), 
 // After the end of ctx the digest is useless.
 func ScanUntil(ctx context.Context, in *summarize.Input) *Digest {
 	d := &Digest{
-		approved: approvals(in), Previous: in.Previous, Focus: focusWords(in.Focus),
+		Previous: in.Previous, Focus: focusWords(in.Focus),
 		succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
 	}
 	s := scanner{Digest: d, byID: map[string]int{}, open: map[string][]int{}}
@@ -160,6 +161,9 @@ func (d *Digest) user(m *summarize.Message) {
 			if text != "" {
 				texts = append(texts, text)
 			}
+			if m.Role == dialect.RoleUser {
+				d.approve(m, text)
+			}
 		case dialect.PartImage:
 			texts = append(texts, PlaceOf(p))
 		}
@@ -231,6 +235,9 @@ func (d *Digest) assistant(m *summarize.Message) bool {
 	wrote := false
 	for i := range m.Parts {
 		p := &m.Parts[i]
+		if p.Kind == dialect.PartText {
+			d.question = p.Text[max(0, len(p.Text)-maxQuestion):]
+		}
 		if p.Kind != dialect.PartText || isPlaceholder(p.Text) || strings.TrimSpace(p.Text) == "" {
 			continue
 		}

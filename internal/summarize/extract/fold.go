@@ -167,7 +167,7 @@ func (f *fitter) fold() bool {
 		for i := range f.facts {
 			if r := &f.facts[i]; r.Kind == k && r.gone && !r.ruled {
 				dropped.count++
-				dropped.turns = append(dropped.turns, [2]int64{r.Turns[0], r.Turns[0]}, [2]int64{r.Turns[1], r.Turns[1]})
+				dropped.turns = append(dropped.turns, turnsOf(r.Turns)...)
 			}
 		}
 		if dropped.count > 0 {

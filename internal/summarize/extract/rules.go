@@ -118,7 +118,7 @@ func fitRules(section []Line, room int) []Line {
 			out = append(out, l)
 			continue
 		}
-		more = more.with(fold{1, turnsOf(l)})
+		more = more.with(fold{1, turnsOf(l.Turns)})
 	}
 	if out = append(out, more.ruleLine(units)); rulesCost(out) > room {
 		return nil // not even the fold has room
@@ -127,9 +127,4 @@ func fitRules(section []Line, room int) []Line {
 }
 
 // turnsOf are the first and the last turn of a line: turns between them need not have it.
-func turnsOf(l Line) [][2]int64 {
-	if l.Turns[0] == l.Turns[1] {
-		return [][2]int64{l.Turns}
-	}
-	return [][2]int64{{l.Turns[0], l.Turns[0]}, {l.Turns[1], l.Turns[1]}}
-}
+func turnsOf(t [2]int64) [][2]int64 { return [][2]int64{{t[0], t[0]}, {t[1], t[1]}} }
