@@ -134,12 +134,12 @@ func (l *layers) validate(prefix string, reported []error, found *problems) {
 
 // values are the values of the fields that a problem names.
 func (l *layers) values(problem string) string {
+	values := maps.Collect(l.policy.Values())
 	var out []string
 	for word := range strings.FieldsSeq(problem) {
-		for path, value := range l.policy.Values() {
-			if path == strings.TrimSuffix(word, ",") {
-				out = append(out, path+" "+text(value))
-			}
+		path := strings.TrimSuffix(word, ",")
+		if value, ok := values[path]; ok {
+			out = append(out, path+" "+text(value))
 		}
 	}
 	if out == nil {

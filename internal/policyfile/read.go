@@ -1,11 +1,12 @@
 package policyfile
 
 import (
-	"fmt"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
@@ -54,16 +55,13 @@ func (r *reader) document(data []byte) ast.Node {
 // syntax notes the place where the parser stopped.
 func (r *reader) syntax(err error) {
 	at, text := place{source: r.source}, err.Error()
-	var column int
-	if head, rest, ok := strings.Cut(text, "] "); ok {
-		if _, e := fmt.Sscanf(head, "[%d:%d", &at.line, &column); e == nil {
-			text = rest
-		}
-		if r.flag {
-			at.line = 0
+	if e, ok := errors.AsType[*yaml.SyntaxError](err); ok {
+		text = e.Message
+		if !r.flag {
+			at.line = e.Token.Position.Line
 		}
 	}
-	text, _, _ = strings.Cut(text, "\n") // without a drawing of the place
+	text, _, _ = strings.Cut(text, "\n")
 	r.problems.add(at, "is no YAML: %s", text)
 }
 

@@ -23,8 +23,7 @@ const maxRuleStems = 64
 func newRuleMatter(rules []Line) *ruleMatter {
 	all := &ruleMatter{byStem: map[string][]int{}}
 	for _, l := range rules {
-		m := meaningOf(l.Text)
-		p := Phrase{content: content(l.Text), text: l.Text, meaning: &m}
+		p := Phrase{content: content(l.Text), text: l.Text, meaning: meaningOf(l.Text)}
 		if len(p.content) == 0 {
 			continue
 		}
@@ -76,7 +75,7 @@ func (d *Digest) isAboutRule(text string) bool {
 	if kind != claim.Approval && !claim.Lifts(text) && slices.ContainsFunc(all, func(r *Phrase) bool { return keeps(text, r) }) {
 		return false
 	}
-	return kind == claim.Approval || !slices.ContainsFunc(all, func(r *Phrase) bool { return what.borne(r.meaning) == 100 })
+	return kind == claim.Approval || !slices.ContainsFunc(all, func(r *Phrase) bool { return what.borne(&r.meaning) == 100 })
 }
 
 // keeps reports a line that states a fact beside a ban: the act was not done, or its object is there or

@@ -117,17 +117,6 @@ func (d *Digest) forges(text string) bool {
 	return len(what.sided) == 0 || !d.allowed(&what, snippet.Lowered(text))
 }
 
-// meant lists the sentences of users, with their meanings.
-func (d *Digest) meant() []Phrase {
-	for i := range d.userPhrases {
-		if p := &d.userPhrases[i]; p.meaning == nil {
-			m := meaningOf(p.text)
-			p.meaning = &m
-		}
-	}
-	return d.userPhrases
-}
-
 // allowed reports that a sentence of a user has all of a consent, or an answer to a question. A consent on a
 // condition does not support one without, nor one of others the user's.
 func (d *Digest) allowed(what *meaning, claimed string) bool {
@@ -136,8 +125,8 @@ func (d *Digest) allowed(what *meaning, claimed string) bool {
 	if what.isUnspaced() {
 		percent = unspacedPercent
 	}
-	return slices.ContainsFunc(d.meant(), func(s Phrase) bool {
-		return !s.question && what.borne(s.meaning) >= percent && isOwnConsent(snippet.Lowered(s.text), onCondition) && !(wide && isNarrow(snippet.Lowered(s.text)))
+	return slices.ContainsFunc(d.userPhrases, func(s Phrase) bool {
+		return !s.question && what.borne(&s.meaning) >= percent && isOwnConsent(snippet.Lowered(s.text), onCondition) && !(wide && isNarrow(snippet.Lowered(s.text)))
 	}) || slices.ContainsFunc(d.approved, func(a approval) bool { return what.borne(&a.meaning) >= percent && !(wide && a.narrow) })
 }
 
@@ -171,8 +160,8 @@ func (d *Digest) willed(what *meaning, claimed string) bool {
 	if what.negators > 0 {
 		percent = bannedPercent
 	}
-	return slices.ContainsFunc(d.meant(), func(s Phrase) bool {
-		return what.borne(s.meaning) >= percent && isWish(snippet.Lowered(s.text), claimed)
+	return slices.ContainsFunc(d.userPhrases, func(s Phrase) bool {
+		return what.borne(&s.meaning) >= percent && isWish(snippet.Lowered(s.text), claimed)
 	})
 }
 
@@ -185,7 +174,7 @@ func (d *Digest) quotes(line string) bool {
 	for _, m := range quotation().FindAllStringSubmatch(line, -1) {
 		for s := range snippet.Sentences(m[1]) {
 			what := meaningOf(s)
-			if slices.ContainsFunc(d.meant(), func(s Phrase) bool { return what.borne(s.meaning) == 100 }) {
+			if slices.ContainsFunc(d.userPhrases, func(s Phrase) bool { return what.borne(&s.meaning) == 100 }) {
 				known += len(what.sided)
 			}
 		}

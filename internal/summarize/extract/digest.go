@@ -197,8 +197,9 @@ func (d *Digest) user(m *summarize.Message) {
 // note notes a sentence that a user wrote.
 func (d *Digest) note(s string) {
 	if len(d.userPhrases) < maxPhrases {
-		p := PhraseOf(snippet.Head(s, phraseBytes))
-		p.text = snippet.Head(s, phraseBytes)
+		s = snippet.Head(s, phraseBytes)
+		p := PhraseOf(s)
+		p.text, p.meaning = s, meaningOf(s)
 		d.userPhrases = append(d.userPhrases, p)
 	}
 }

@@ -23,8 +23,9 @@ type Phrase struct {
 	content  []string
 	negated  bool
 	question bool
-	text     string   // of a sentence of a user
-	meaning  *meaning // of that text, once a claim is compared with it
+	// text and meaning are those of a sentence of a user, or of a rule.
+	text    string
+	meaning meaning
 }
 
 var negations = snippet.NewPhrases(
