@@ -30,5 +30,5 @@
 // A store that does not answer in time refuses calls, as a share that is used up does: models
 // are not called on an account that cannot be read. Tokens of calls under way are written with
 // the next call of their tenant; a worker that crashes before loses them. A worker keeps those
-// of the 10,000 tenants that called last.
+// of 10,000 tenants, the ones that call most.
 package quota

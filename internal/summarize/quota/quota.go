@@ -2,12 +2,13 @@ package quota
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/maypok86/otter/v2"
 
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -37,10 +38,11 @@ const (
 type Quota struct {
 	limits Limits
 	store  Store
-
-	mu     sync.Mutex // guards owners
-	owners recent
+	owners *otter.Cache[string, *tenant]
 }
+
+// maxTenants bounds the tenants in a worker's memory, about 300 bytes each.
+const maxTenants = 10_000
 
 // tenant is this worker's state of a tenant.
 type tenant struct {
@@ -52,7 +54,7 @@ type tenant struct {
 
 // New returns a quota that counts in a store.
 func New(l Limits, s Store) *Quota {
-	return &Quota{limits: l, store: s, owners: recent{map[string]*list.Element{}, list.New()}}
+	return &Quota{limits: l, store: s, owners: otter.Must(&otter.Options[string, *tenant]{MaximumSize: maxTenants})}
 }
 
 // Guard returns m bounded by the quota of each tenant: Complete charges the request's Tenant
@@ -67,9 +69,8 @@ func (q *Quota) Guard(m model.Model) model.Model {
 // of returns a tenant; one without a name has an account too.
 func (q *Quota) of(name string) *tenant {
 	name = cmp.Or(name, events.Unknown)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.owners.of(name)
+	t, _ := q.owners.ComputeIfAbsent(name, func() (*tenant, bool) { return &tenant{name: name}, false })
+	return t
 }
 
 // The reasons why a call is refused.
