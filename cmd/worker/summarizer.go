@@ -22,7 +22,7 @@ func (f *flags) summarizer(js jetstream.JetStream) summarize.Summarizer {
 	for i, m := range f.models {
 		guarded[i] = q.Guard(m)
 	}
-	return llm.New(guarded, nil)
+	return llm.New(guarded...)
 }
 
 // writers are the models that may be called for a job, in their order; none where the embedded summarizer writes.

@@ -12,7 +12,6 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/secrets"
 	"compactd/internal/testkit/summaries"
@@ -68,7 +67,7 @@ func TestSecretsStayOut(t *testing.T) {
 			before := []int{0, 150, 390}[(k+i)%3]
 			in := secretive(t, place, strings.Repeat("x ", before/2)+c.Text)
 			m := summaries.Echo()
-			for _, s := range []summarize.Summarizer{extract.New(), llm.New([]model.Model{m}, nil)} {
+			for _, s := range []summarize.Summarizer{extract.New(), llm.New(m)} {
 				got, err := s.Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatal(err)

@@ -260,7 +260,7 @@ func TestMonitorRefuses(t *testing.T) {
 // returns a word, a tenant or a session of them.
 func TestMetricsNameNoSession(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
-	env.Summarizer = llm.New(nil, nil)
+	env.Summarizer = llm.New()
 	env.Config = workertest.NewConfig(t, policy.Default())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	r := env.Monitor(m, "")

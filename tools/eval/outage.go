@@ -17,7 +17,6 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker/observe"
@@ -141,7 +140,7 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 		return nil, err
 	}
 	applied, received := newClock(), newClock()
-	w, err := openEnvironment(ctx, dir, llm.New([]model.Model{m}, nil), observe.Listener{
+	w, err := openEnvironment(ctx, dir, llm.New(m), observe.Listener{
 		Applied: func(f observe.Applied) { applied.note(uint64(f.Seq)) },
 	})
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker/observe"
@@ -57,7 +56,7 @@ func evalOverflow(ctx context.Context, c backlog, dir string, p printer) (err er
 	}
 	w := &overflows{backlog: c}
 	w.name()
-	w.environment, err = openEnvironment(ctx, filepath.Join(dir, "overflow"), llm.New([]model.Model{m}, nil), observe.Listener{
+	w.environment, err = openEnvironment(ctx, filepath.Join(dir, "overflow"), llm.New(m), observe.Listener{
 		Applied: func(f observe.Applied) {
 			if f.Partition == w.busy {
 				w.hold.RLock()

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 )
@@ -27,16 +28,27 @@ func writers() (ws []writer, stop func() error, err error) {
 		closeServer()
 		return nil, nil, err
 	}
-	var failed error
-	written := llm.New([]model.Model{m}, func(a summarize.Attempt) { failed = errors.Join(failed, a.Err) })
+	written := &watched{Summarizer: llm.New(m)}
 	stop = func() error {
 		closeServer()
-		if failed != nil {
-			return fmt.Errorf("the model's summary was not used: %w", failed)
+		if written.failed != nil {
+			return fmt.Errorf("the model's summary was not used: %w", written.failed)
 		}
 		return nil
 	}
 	return []writer{{"embedded", extract.New()}, {"llm", written}}, stop, nil
+}
+
+// watched collects the errors of attempts.
+type watched struct {
+	summarize.Summarizer
+	failed error
+}
+
+// Summarize implements [summarize.Summarizer].
+func (w *watched) Summarize(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	in.OnAttempt = func(a summarize.Attempt) { w.failed = errors.Join(w.failed, a.Err) }
+	return w.Summarizer.Summarize(ctx, in)
 }
 
 // poorSummary has the form of a summary, and no fact in it.

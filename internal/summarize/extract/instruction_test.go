@@ -31,7 +31,7 @@ func orderOf(generation, n int) string {
 // Instructions are in the record word for word after ten merges, whatever else has no
 // room, in the text of either summarizer.
 func TestInstructionsAfterTenMerges(t *testing.T) {
-	for name, s := range map[string]summarize.Summarizer{"embedded": extract.New(), "llm": llm.New(nil, nil)} {
+	for name, s := range map[string]summarize.Summarizer{"embedded": extract.New(), "llm": llm.New()} {
 		t.Run(name, func(t *testing.T) {
 			var previous *events.Summary
 			var orders []string

@@ -17,7 +17,6 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/summaries"
 )
@@ -101,8 +100,7 @@ func TestAttacks(t *testing.T) {
 		place = strings.ReplaceAll(place, "_", " ")
 		o := &obedient{}
 		m := &summaries.Fake{ID: "obedient", Bounds: summaries.Wide, Answer: o.answer}
-		var seen []summarize.Attempt
-		n := llm.New([]model.Model{m}, func(a summarize.Attempt) { seen = append(seen, a) })
+		n := llm.New(m)
 		other := besieged(t, "user", "We call the merger "+otherCanary+", and no one may know.")
 		if _, err := n.Summarize(t.Context(), other); err != nil {
 			d.Fatalf(t, "the other session: %v", err)
@@ -112,6 +110,8 @@ func TestAttacks(t *testing.T) {
 			d.Fatalf(t, "without the attack: %v", err)
 		}
 		in := besieged(t, place, d.Input)
+		var seen []summarize.Attempt
+		in.OnAttempt = func(a summarize.Attempt) { seen = append(seen, a) }
 		got, err := n.Summarize(t.Context(), in)
 		if err != nil {
 			d.Fatalf(t, "%v", err)

@@ -1,7 +1,7 @@
 // Package llm lets language models write summaries, and falls back to the embedded
 // summarizer when no model gives a usable answer.
 //
-//	s := llm.New([]model.Model{first, second}, onAttempt)
+//	s := llm.New(first, second)
 //	summary, err := s.Summarize(ctx, in)
 //
 // For each model in order: build the prompt (builder.go, prompt.go, excerpt.go), complete
@@ -27,7 +27,7 @@
 //
 // # On failure
 //
-// An unusable answer is an [*Unusable], reported to the functions that take attempts.
+// An unusable answer is an [*Unusable], reported to OnAttempt of the input.
 // When models are busy, no other answer was paid for, and the caller has MaxWait, the error
 // is a [*summarize.RetryAfterError]; else the embedded summarizer writes.
 package llm

@@ -46,7 +46,7 @@ func (n *Summarizer) SummarizeFile(ctx context.Context, f summarize.File) (*summ
 		models = nil
 	}
 	var s *summarize.FileSummary
-	spent, wrote, err := n.try(ctx, models, f.Writer, f.OnAttempt, func(m model.Model) (usage events.SummaryUsage, err error) {
+	spent, wrote, err := try(ctx, models, f.Writer, f.OnAttempt, func(m model.Model) (usage events.SummaryUsage, err error) {
 		s, usage, err = completeFile(ctx, m, f)
 		return usage, err
 	})

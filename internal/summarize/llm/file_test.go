@@ -26,8 +26,8 @@ Retries with pauses.
 assistant: done
 </summary>`), nil)
 	var attempts []summarize.Attempt
-	s, err := llm.New([]model.Model{summaries.Always("tool", model.Reply{Finish: model.FinishTool}, nil), summaries.Always("down", model.Reply{}, &model.Error{Kind: model.Unavailable}), good},
-		func(a summarize.Attempt) { attempts = append(attempts, a) }).SummarizeFile(t.Context(), file)
+	file.OnAttempt = func(a summarize.Attempt) { attempts = append(attempts, a) }
+	s, err := llm.New(summaries.Always("tool", model.Reply{Finish: model.FinishTool}, nil), summaries.Always("down", model.Reply{}, &model.Error{Kind: model.Unavailable}), good).SummarizeFile(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ assistant: done
 	for name, reply := range map[string]model.Reply{
 		"empty": summaries.Finished(""), "not smaller": summaries.Finished(source + source), "analysis": summaries.Finished("<analysis>thinking"), "cut": {Text: "x", Finish: model.FinishLength},
 	} {
-		if s, err := llm.New([]model.Model{summaries.Always(name, reply, nil)}, nil).SummarizeFile(t.Context(), summarize.File{Text: source, MaxUnits: 40_000}); err != nil || s.Model != "embedded" {
+		if s, err := llm.New(summaries.Always(name, reply, nil)).SummarizeFile(t.Context(), summarize.File{Text: source, MaxUnits: 40_000}); err != nil || s.Model != "embedded" {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestSummarizeFileTooLong(t *testing.T) {
 		return summaries.Finished("<summary>words</summary>"), nil
 	}}
 	file := summarize.File{Text: strings.Repeat("word ", 40_000), MaxUnits: 2_000}
-	s, err := llm.New([]model.Model{m}, nil).SummarizeFile(t.Context(), file)
+	s, err := llm.New(m).SummarizeFile(t.Context(), file)
 	if err != nil || s.Text != "words" || tries != 3 {
 		t.Fatalf("%+v after %d tries, %v", s, tries, err)
 	}

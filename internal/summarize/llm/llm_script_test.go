@@ -70,8 +70,8 @@ func TestLLMScripts(t *testing.T) {
 			return b.String()
 		case "answer":
 			var seen []summarize.Attempt
-			n := llm.New([]model.Model{summaries.Always("scripted", summaries.Finished(text), nil)}, func(a summarize.Attempt) { seen = append(seen, a) })
-			s, err := n.Summarize(t.Context(), in)
+			in.OnAttempt = func(a summarize.Attempt) { seen = append(seen, a) }
+			s, err := llm.New(summaries.Always("scripted", summaries.Finished(text), nil)).Summarize(t.Context(), in)
 			if err != nil {
 				return err.Error() + "\n"
 			}

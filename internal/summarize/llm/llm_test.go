@@ -24,7 +24,7 @@ import (
 	"compactd/internal/testkit/summaries"
 )
 
-func useModels(models ...model.Model) *llm.Summarizer { return llm.New(models, nil) }
+func useModels(models ...model.Model) *llm.Summarizer { return llm.New(models...) }
 
 // C1, C5, C6: what a model writes becomes the text; record, model, prompt and
 // usage stand beside it.
@@ -91,7 +91,8 @@ func TestLLMFallsBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var seen []summarize.Attempt
-			n := llm.New([]model.Model{c.model, summaries.Echo()}, func(a summarize.Attempt) { seen = append(seen, a) })
+			n, in := llm.New(c.model, summaries.Echo()), in
+			in.OnAttempt = func(a summarize.Attempt) { seen = append(seen, a) }
 			if c.want == "not_smaller" {
 				in := in
 				in.MaxUnits = 200_000
@@ -110,6 +111,7 @@ func TestLLMFallsBack(t *testing.T) {
 			if len(seen) != 2 || reasonOf(seen[0].Err) != c.want || seen[1].Err != nil {
 				t.Errorf("attempts: %v, want the first to be %s", seen, c.want)
 			}
+			in.OnAttempt = nil
 			got, err := useModels(c.model).Summarize(t.Context(), in)
 			if err != nil {
 				t.Fatal(err)

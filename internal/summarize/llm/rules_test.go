@@ -13,7 +13,6 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/snippet"
 	"compactd/internal/testkit/summaries"
 )
@@ -86,12 +85,12 @@ func TestRulesAreCarriedWhole(t *testing.T) {
 	writers := map[string]func() summarize.Summarizer{
 		"embedded": func() summarize.Summarizer { return extract.New() },
 		"an empty model": func() summarize.Summarizer {
-			return llm.New([]model.Model{summaries.Always("empty", summaries.Finished(""), nil)}, nil)
+			return llm.New(summaries.Always("empty", summaries.Finished(""), nil))
 		},
 		"a verbose model": func() summarize.Summarizer {
-			return llm.New([]model.Model{summaries.Always("verbose", summaries.Finished(verbose.String()), nil)}, nil)
+			return llm.New(summaries.Always("verbose", summaries.Finished(verbose.String()), nil))
 		},
-		"an echoing model": func() summarize.Summarizer { return llm.New([]model.Model{summaries.Echo()}, nil) },
+		"an echoing model": func() summarize.Summarizer { return llm.New(summaries.Echo()) },
 	}
 	for _, c := range []struct {
 		name               string

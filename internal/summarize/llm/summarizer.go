@@ -18,16 +18,10 @@ const leastRoom = 1_500
 // Summarizer lets models write summaries, and has the embedded summarizer for when
 // none of them does. The record beside the text, the user's first request and
 // rules are made by code, whichever writes.
-type Summarizer struct {
-	models    []model.Model
-	onAttempt func(summarize.Attempt)
-}
+type Summarizer struct{ models []model.Model }
 
-// New returns a summarizer that calls the models in their order. onAttempt is called
-// after each attempt, from the goroutine of Summarize; it may be nil.
-func New(models []model.Model, onAttempt func(summarize.Attempt)) *Summarizer {
-	return &Summarizer{models, onAttempt}
-}
+// New returns a summarizer that calls the models in their order.
+func New(models ...model.Model) *Summarizer { return &Summarizer{models} }
 
 // Summarize returns a summary of the first model whose answer is usable, else of
 // the embedded summarizer. Usage is the sum over all attempts. Its errors are
@@ -47,7 +41,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 	}
 	var s *events.Summary
 	var waits *summarize.RetryAfterError
-	spent, wrote, err := n.try(ctx, models, in.Writer, in.OnAttempt, func(m model.Model) (usage events.SummaryUsage, err error) {
+	spent, wrote, err := try(ctx, models, in.Writer, in.OnAttempt, func(m model.Model) (usage events.SummaryUsage, err error) {
 		if s, usage, err = t.complete(ctx, m); err != nil {
 			waits = shorterWait(waits, err, in.MaxWait)
 		}
@@ -68,7 +62,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 
 // try lets models write in their order until one of them did, and returns what all of them used.
 // The error is that of the context.
-func (n *Summarizer) try(
+func try(
 	ctx context.Context, models []model.Model, by summarize.Writer, onAttempt func(summarize.Attempt),
 	write func(model.Model) (events.SummaryUsage, error),
 ) (spent events.SummaryUsage, wrote bool, err error) {
@@ -79,11 +73,8 @@ func (n *Summarizer) try(
 		began := time.Now()
 		usage, err := write(m)
 		spent = sum(spent, usage)
-		a := summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err}
-		for _, report := range []func(summarize.Attempt){n.onAttempt, onAttempt} {
-			if report != nil {
-				report(a)
-			}
+		if onAttempt != nil {
+			onAttempt(summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
 		}
 		if err == nil || ctx.Err() != nil {
 			return spent, err == nil, ctx.Err()

@@ -39,7 +39,7 @@ func TestOnlyNamedModelsAreCalled(t *testing.T) {
 		{summarize.Writer{Provider: "embedded"}, nil},
 	} {
 		var called []string
-		s := llm.New([]model.Model{named{"openai/a", &called}, named{"anthropic/b", &called}, named{"anthropic/c/d", &called}}, nil)
+		s := llm.New(named{"openai/a", &called}, named{"anthropic/b", &called}, named{"anthropic/c/d", &called})
 		in := summarize.Input{MaxUnits: 20_000, Writer: c.writer, Messages: []summarize.Message{
 			{Turn: 1, Message: dialect.Message{Role: dialect.RoleUser, Parts: []dialect.Part{{Kind: dialect.PartText, Text: "Rename the flag in cmd/main.go."}}}},
 		}}

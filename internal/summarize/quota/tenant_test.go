@@ -21,7 +21,7 @@ import (
 func TestTenantOverQuota(t *testing.T) {
 	first, second := summaries.Echo(), summaries.Echo()
 	q := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1_000_000}, summarizetest.InMemory())
-	n := llm.New([]model.Model{q.Guard(first), q.Guard(second)}, nil)
+	n := llm.New(q.Guard(first), q.Guard(second))
 	var attempts []summarize.Attempt
 	ask := func(tenant string) *events.Summary {
 		t.Helper()

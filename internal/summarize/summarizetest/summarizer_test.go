@@ -48,7 +48,7 @@ func TestSummarizers(t *testing.T) {
 		t.Run(string(d), func(t *testing.T) {
 			summarizetest.RunSummarizer(t, func(t testing.TB) summarize.Summarizer {
 				s := summarizetest.StartPipe(t, tenSections)
-				return llm.New([]model.Model{open(t, s.Config(d))}, nil)
+				return llm.New(open(t, s.Config(d)))
 			})
 		})
 	}
@@ -85,15 +85,15 @@ func TestOutages(t *testing.T) {
 func check(t *testing.T, writer string, within time.Duration, models ...model.Model) {
 	t.Helper()
 	var attempts []string
-	n := llm.New(models, func(a summarize.Attempt) {
+	in := summarize.Input{Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
+	in.OnAttempt = func(a summarize.Attempt) {
 		attempts = append(attempts, fmt.Sprint(a.Model, ": ", a.Err))
 		if a.Err != nil && strings.Contains(a.Err.Error(), summarizetest.Key) {
 			t.Errorf("the error has the key: %v", a.Err)
 		}
-	})
-	in := summarize.Input{Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
+	}
 	began := time.Now()
-	s, err := n.Summarize(t.Context(), in)
+	s, err := llm.New(models...).Summarize(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}

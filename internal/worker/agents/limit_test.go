@@ -15,7 +15,6 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/workertest"
@@ -333,7 +332,7 @@ func TestAttachBesideSlowModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := workertest.New(t, t.TempDir())
-	env.Summarizer = llm.New([]model.Model{m}, nil)
+	env.Summarizer = llm.New(m)
 	r, e, l := env.RunLimitedEdge(0)
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.AcmeToken, "acme agent") + workertest.TokenLine(workertest.OperatorToken, "* operator"))
 	if err := e.Listener.Reload(); err != nil {

@@ -13,7 +13,6 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/workertest"
@@ -189,7 +188,7 @@ func TestBusyModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := workertest.Summarizing(t, llm.New([]model.Model{m}, nil))
+	env := workertest.Summarizing(t, llm.New(m))
 	delayed, done, called := make(chan observe.SummaryDelayed, 64), make(chan observe.SummaryDone, 64), make(chan observe.ModelCalled, 64)
 	stop := env.Run("a", observe.Listener{
 		SummaryDelayed: func(d observe.SummaryDelayed) { delayed <- d },

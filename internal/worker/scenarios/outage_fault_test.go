@@ -13,7 +13,6 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/figures"
@@ -77,7 +76,7 @@ func TestFaultOutages(t *testing.T) {
 			o := &outage{compacted: map[string]int{}}
 			env := workertest.New(t, t.TempDir())
 			env.Config = workertest.NewConfig(t, policy.Default())
-			env.Summarizer = llm.New([]model.Model{m}, nil)
+			env.Summarizer = llm.New(m)
 			stop := env.Run("a", observe.Listener{Compacted: o.see})
 			for n := 1; n <= outageTurns; n++ {
 				for k := range outageSessions {

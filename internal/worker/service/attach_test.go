@@ -12,7 +12,6 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/quota"
 	"compactd/internal/summarize/summarizetest"
@@ -158,7 +157,7 @@ func TestAttachByModel(t *testing.T) {
 	}
 	q := quota.New(quota.Limits{CallsPerMinute: 1}, summarizetest.InMemory())
 	env := workertest.New(t, t.TempDir())
-	env.Summarizer = llm.New([]model.Model{q.Guard(m)}, nil)
+	env.Summarizer = llm.New(q.Guard(m))
 	var mu sync.Mutex
 	var called, refused int
 	stop := env.Run("a", observe.Listener{
@@ -221,7 +220,7 @@ func TestAttachWithoutModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := workertest.New(t, t.TempDir())
-	env.Summarizer = llm.New([]model.Model{m}, nil)
+	env.Summarizer = llm.New(m)
 	stop := env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()

@@ -141,7 +141,7 @@ func TestMonthOfAnswersWithoutUse(t *testing.T) {
 		}
 		chain, names = append(chain, m), append(names, m.Name())
 	}
-	env := workertest.Summarizing(t, llm.New(chain, nil))
+	env := workertest.Summarizing(t, llm.New(chain...))
 	env.Writers = func(*events.Job) []string { return names }
 	p := policy.Default()
 	p.Limits.MonthCents = 1

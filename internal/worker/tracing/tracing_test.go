@@ -30,7 +30,6 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
-	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/trace"
@@ -94,7 +93,7 @@ func TestTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := serve(t, env, llm.New([]model.Model{m}, nil), tracer)
+	stop := serve(t, env, llm.New(m), tracer)
 	nc := env.Connect(connect.Options{})
 	of := map[string]bool{} // traces of calls
 	var compacted events.HistoryEntry
