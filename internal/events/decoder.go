@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
-	"strings"
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
@@ -50,7 +49,7 @@ type Decoder struct {
 	lists    dialect.Lists
 	turn     Scanned
 	usage    Usage
-	others   []codec.Member // of the envelope that have no meaning here
+	fields   []codec.Member // of the envelope except the messages
 	msgs     []dialect.Message
 	settings []byte // input of its key
 	models   map[string]*knownModel
@@ -90,122 +89,34 @@ func (d *Decoder) walk(raw codec.Raw) *dialect.Reader {
 	return &d.reader
 }
 
-// turnFields are the fields of a turn except its messages, nil if absent.
-type turnFields struct {
-	v, id, turn, generation, replaces, model, format, system, tools, policy, usage, expect, fork codec.Raw
-}
-
-// of is the field of a name, nil for an unknown name.
-func (f *turnFields) of(name []byte) *codec.Raw {
-	switch string(name) {
-	case "v":
-		return &f.v
-	case "id":
-		return &f.id
-	case "turn":
-		return &f.turn
-	case "generation":
-		return &f.generation
-	case "replaces_from":
-		return &f.replaces
-	case "model":
-		return &f.model
-	case "format":
-		return &f.format
-	case "system":
-		return &f.system
-	case "tools":
-		return &f.tools
-	case "policy":
-		return &f.policy
-	case "usage":
-		return &f.usage
-	case "expect":
-		return &f.expect
-	case "forked_from":
-		return &f.fork
-	}
-	return nil
-}
-
 // onePass decodes a turn in one pass. It is false for a turn that is not valid, or has its format after its
 // messages.
 func (d *Decoder) onePass(data []byte, session Format) bool {
 	if len(data) > MaxTurnBytes {
 		return false
 	}
-	d.others = d.others[:0]
-	d.turn = Scanned{data: data}
-	var f turnFields
-	w, t, messages, unique := d.walk(data), &d.turn, 0, true
+	d.turn, d.fields = Scanned{data: data}, d.fields[:0]
+	w, t, messages, valid := d.walk(data), &d.turn, 0, true
 	w.Object(func(key []byte) {
-		switch field := f.of(key); {
-		case string(key) == "messages" && w.Kind() == '[':
-			t.Dialect = dialectOf(formatOf(f.format), session, d.modelOf(f.model).model())
-			if messages++; !d.messages(w) {
-				unique = false
-			}
-		case field == nil:
-			d.others = append(d.others, codec.Member{Name: codec.NameOf(key), Value: w.Value()})
-		default:
-			unique = unique && *field == nil
-			*field = w.Value()
+		if string(key) == "messages" && w.Kind() == '[' {
+			t.Dialect = dialectOf(formatOf(codec.Lookup(d.fields, "format")), session, d.knownModel().model())
+			messages++
+			valid = d.messages(w) && valid
+			return
 		}
+		d.fields = append(d.fields, codec.Member{Name: codec.NameOf(key), Value: w.Value()})
 	})
-	return w.End() == nil && unique && messages == 1 && d.fill(&f, session)
-}
-
-// fill reads the fields of the turn. It is false if one is not valid.
-func (d *Decoder) fill(f *turnFields, session Format) bool {
-	t, env := &d.turn, envelope{fields: d.others}
+	if w.End() != nil || !valid || messages != 1 {
+		return false
+	}
+	env := envelope{fields: d.fields, decoder: d}
+	env.based()
 	env.check()
-	number := func(name string, v codec.Raw, low int64) int64 {
-		if !codec.IsSet(v) {
-			return 0
-		}
-		return env.countOf("", name, v, low, MaxNumber)
-	}
-	version := number("v", f.v, 1)
-	if f.expect != nil || f.fork != nil {
-		env.fields = []codec.Member{{Name: "expect", Value: f.expect}, {Name: "forked_from", Value: f.fork}}
-		t.Expect, t.Fork = env.expect(), env.fork(nil)
-	}
-	if based := t.Expect != nil || t.Fork != nil; version != 0 && version != Version && (version != VersionExpect || !based) {
+	env.turn(&t.Turn)
+	if len(env.problems) > 0 || dialectOf(t.Format, session, t.Model) != t.Dialect {
 		return false
 	}
-	switch id := codec.TextBytes(f.id); {
-	case !codec.IsSet(f.id):
-	case len(id) > 0 && string(id) == d.ID && ValidEventID(d.ID):
-		t.ID = d.ID
-	default:
-		t.ID = env.textOf("", "id", f.id)
-	}
-	t.Number, t.Generation, t.ReplacesFrom = number("turn", f.turn, 1), number("generation", f.generation, 0), number("replaces_from", f.replaces, 1)
-	known := d.modelOf(f.model)
-	t.Model, t.Format = known.model(), formatOf(f.format)
-	for _, x := range []struct {
-		from  codec.Raw
-		to    *codec.Raw
-		kinds string
-	}{{f.system, &t.System, `"[`}, {f.tools, &t.Tools, `[`}, {f.policy, &t.Policy, `{`}} {
-		if !codec.IsSet(x.from) {
-			continue
-		}
-		if *x.to = x.from; strings.IndexByte(x.kinds, byte(x.from.Kind())) < 0 {
-			return false
-		}
-	}
-	if !d.usageOf(f.usage) {
-		env.fields = []codec.Member{{Name: "usage", Value: f.usage}}
-		t.Usage, t.UsageProblem = env.usage()
-	}
-	wrong := len(env.problems) > 0 || codec.IsSet(f.format) && !t.Format.Known() ||
-		codec.IsSet(f.model) && t.Model == nil ||
-		t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom
-	if wrong || dialectOf(t.Format, session, t.Model) != t.Dialect {
-		return false
-	}
-	d.hashSettings(known)
+	d.hashSettings(d.knownModel())
 	return true
 }
 
@@ -231,15 +142,16 @@ const (
 	maxModel  = 1 << 9 // bytes of one
 )
 
-// modelOf is the model that a field names, nil if it is not valid.
-func (d *Decoder) modelOf(v codec.Raw) *knownModel {
+// knownModel is the model of the fields, nil if there is none, or it is not valid.
+func (d *Decoder) knownModel() *knownModel {
+	v := codec.Lookup(d.fields, "model")
 	if !codec.IsSet(v) {
 		return nil
 	}
 	if known := d.models[string(v)]; known != nil {
 		return known
 	}
-	env := envelope{fields: []codec.Member{{Name: "model", Value: v}}}
+	env := envelope{fields: d.fields}
 	m := env.model(nil)
 	if len(env.problems) > 0 {
 		return nil
@@ -254,36 +166,24 @@ func (d *Decoder) modelOf(v codec.Raw) *knownModel {
 	return known
 }
 
-// usageOf reads a usage of Anthropic's shape, which needs no search for others.
-func (d *Decoder) usageOf(v codec.Raw) bool {
-	if !codec.IsSet(v) {
-		return true
-	}
-	u, plain, seen := &d.usage, v.Kind() == '{', 0
-	*u = Usage{}
-	w := codec.Walk(v)
-	w.Object(func(key []byte) {
-		to, bit := &u.Input, 1
-		switch string(key) {
-		case "input_tokens":
-		case "cache_read_input_tokens":
-			to, bit = &u.CacheRead, 2
-		case "cache_creation_input_tokens":
-			to, bit = &u.CacheCreate, 4
-		case "output_tokens":
-			to, bit = &u.Output, 8
-		default:
-			plain = false
+// id is the id of a turn, the expected one without a copy.
+func (e *envelope) id() string {
+	if d := e.decoder; d != nil {
+		if v, _ := e.take("id"); string(codec.TextBytes(v)) == d.ID && ValidEventID(d.ID) {
+			return d.ID
 		}
-		n, ok := codec.Integer(w.Value())
-		plain = plain && ok && 0 <= n && n <= MaxTokens && seen&bit == 0
-		*to, seen = n, seen|bit
-	})
-	if !plain || *u == (Usage{}) {
-		return false
 	}
-	d.turn.Usage = u
-	return true
+	return e.text("id")
+}
+
+// turnModel is the model of a turn, a known one without a copy.
+func (e *envelope) turnModel() *Model {
+	if e.decoder != nil {
+		if known := e.decoder.knownModel(); known != nil {
+			return &known.Model
+		}
+	}
+	return e.model(nil)
 }
 
 // inSteps decodes any turn.

@@ -134,12 +134,12 @@ func TooMany(messages, parts int) error {
 
 // turn reads the fields of a turn except its messages.
 func (e *envelope) turn(t *Turn) {
-	t.ID = e.text("id")
+	t.ID = e.id()
 	t.Number = e.count("turn", 1, MaxNumber)
 	t.Generation = e.count("generation", 0, MaxNumber)
 	t.ReplacesFrom = e.count("replaces_from", 1, MaxNumber)
-	t.Model = e.model(nil)
-	e.textAt("format", (*string)(&t.Format), maxNameBytes)
+	t.Model = e.turnModel()
+	e.formatAt(&t.Format)
 	e.raw("system", &t.System, '"', '[')
 	e.raw("tools", &t.Tools, '[')
 	e.raw("policy", &t.Policy, '{')
@@ -155,7 +155,8 @@ func (e *envelope) turn(t *Turn) {
 // field check the value there: so a request without a payload has the same rules.
 type envelope struct {
 	fields   []codec.Member
-	later    int64 // a version that the event may have too
+	later    int64    // a version that the event may have too
+	decoder  *Decoder // that remembers ids and models, nil for none
 	problems problems
 }
 
@@ -432,8 +433,18 @@ func (e *envelope) raw(name string, at *codec.Raw, kinds ...codec.Kind) {
 
 // format reads the field of that name.
 func (e *envelope) format(at *Format) {
-	e.textAt("format", (*string)(at), maxNameBytes)
+	e.formatAt(at)
 	e.known(*at)
+}
+
+// formatAt is format without the check of its value.
+func (e *envelope) formatAt(at *Format) {
+	v, _ := e.take("format")
+	if known := formatOf(v); known != "" {
+		*at = known
+		return
+	}
+	e.textAt("format", (*string)(at), maxNameBytes)
 }
 
 func (e *envelope) known(f Format) {

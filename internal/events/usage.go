@@ -46,15 +46,21 @@ func (e *envelope) usage() (u *Usage, problem string) {
 	if len(ms) == 0 {
 		return nil, ""
 	}
-	u = c.read()
+	read, known := c.read()
 	switch {
 	case problem != "":
 		return nil, problem
-	case u == nil:
+	case !known:
 		return nil, "usage has a shape of no known provider, with " + c.names()
-	case *u == Usage{}:
+	case read == Usage{}:
 		return nil, ""
 	}
+	if e.decoder != nil {
+		u = &e.decoder.usage
+	} else {
+		u = new(Usage)
+	}
+	*u = read
 	return u, ""
 }
 
@@ -65,36 +71,36 @@ func ReadUsage(raw codec.Raw) *Usage {
 	return u
 }
 
-// read is nil for a shape of no known provider.
-func (c counts) read() *Usage {
+// read is false for a shape of no known provider.
+func (c counts) read() (u Usage, known bool) {
 	switch {
 	case c.any("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"): // Gemini
-		return inclusive(c.count("promptTokenCount"), c.count("cachedContentTokenCount"), 0,
+		u = inclusive(c.count("promptTokenCount"), c.count("cachedContentTokenCount"), 0,
 			c.count("candidatesTokenCount")+c.count("thoughtsTokenCount"))
 	case c.any("prompt_token_count", "candidates_token_count"): // Gemini in Python
-		return inclusive(c.count("prompt_token_count"), c.count("cached_content_token_count"), 0,
+		u = inclusive(c.count("prompt_token_count"), c.count("cached_content_token_count"), 0,
 			c.count("candidates_token_count")+c.count("thoughts_token_count"))
 	case c.any("prompt_tokens", "completion_tokens"): // OpenAI chat completions
-		return inclusive(c.count("prompt_tokens"), c.detail("prompt_tokens_details").count("cached_tokens"), 0, c.count("completion_tokens"))
+		u = inclusive(c.count("prompt_tokens"), c.detail("prompt_tokens_details").count("cached_tokens"), 0, c.count("completion_tokens"))
 	case c.any("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"):
-		return c.snake()
+		u = c.snake()
 	case c.any("inputTokens", "outputTokens", "inputTokenDetails"):
-		return c.camel()
+		u = c.camel()
 	case c.any("promptTokens", "completionTokens"): // AI SDK up to 4
-		return inclusive(c.count("promptTokens"), 0, 0, c.count("completionTokens"))
+		u = inclusive(c.count("promptTokens"), 0, 0, c.count("completionTokens"))
 	case c.any("input", "output") && c.any("cacheRead", "cacheWrite"): // pi
-		return &Usage{Input: c.count("input"), CacheRead: c.count("cacheRead"), CacheCreate: c.count("cacheWrite"), Output: c.count("output")}
+		u = Usage{Input: c.count("input"), CacheRead: c.count("cacheRead"), CacheCreate: c.count("cacheWrite"), Output: c.count("output")}
+	default:
+		return u, false
 	}
-	return nil
+	return u, true
 }
 
 // snake reads the shapes that have input_tokens.
-func (c counts) snake() *Usage {
+func (c counts) snake() Usage {
 	switch {
 	case c.any("request_usage_entries", "requests"): // OpenAI Agents in Python
-		if last, ok := c.lastCall("request_usage_entries"); !ok {
-			return nil
-		} else if last != nil {
+		if last, ok := c.lastCall("request_usage_entries"); ok {
 			return last.snake()
 		}
 		fallthrough
@@ -104,26 +110,24 @@ func (c counts) snake() *Usage {
 		d := c.detail("input_token_details")
 		return inclusive(c.count("input_tokens"), d.count("cache_read"), d.count("cache_creation"), c.count("output_tokens"))
 	}
-	return &Usage{ // Anthropic
+	return Usage{ // Anthropic
 		Input: c.count("input_tokens"), CacheRead: c.count("cache_read_input_tokens"),
 		CacheCreate: c.count("cache_creation_input_tokens"), Output: c.count("output_tokens"),
 	}
 }
 
 // camel reads the shapes that have inputTokens.
-func (c counts) camel() *Usage {
+func (c counts) camel() Usage {
 	switch {
 	case c.isObject("inputTokens") || c.isObject("outputTokens"): // a provider of AI SDK 6
 		in, out := c.detail("inputTokens"), c.detail("outputTokens")
 		read, written := in.count("cacheRead"), in.count("cacheWrite")
 		if !in.any("total") {
-			return &Usage{Input: in.count("noCache"), CacheRead: read, CacheCreate: written, Output: out.count("total")}
+			return Usage{Input: in.count("noCache"), CacheRead: read, CacheCreate: written, Output: out.count("total")}
 		}
 		return inclusive(in.count("total"), read, written, out.count("total"))
 	case c.any("requestUsageEntries", "requests"): // OpenAI Agents in JavaScript
-		if last, ok := c.lastCall("requestUsageEntries"); !ok {
-			return nil
-		} else if last != nil {
+		if last, ok := c.lastCall("requestUsageEntries"); ok {
 			return last.camel()
 		}
 		fallthrough
@@ -133,7 +137,7 @@ func (c counts) camel() *Usage {
 		d := c.detail("inputTokenDetails")
 		return inclusive(c.count("inputTokens"), d.count("cacheReadTokens"), d.count("cacheWriteTokens"), c.count("outputTokens"))
 	case c.any("cacheReadInputTokens", "cacheWriteInputTokens", "cacheCreationInputTokens"): // Bedrock, Claude Agent SDK
-		return &Usage{
+		return Usage{
 			Input: c.count("inputTokens"), CacheRead: c.count("cacheReadInputTokens"),
 			CacheCreate: c.count("cacheWriteInputTokens") + c.count("cacheCreationInputTokens"), Output: c.count("outputTokens"),
 		}
@@ -141,38 +145,36 @@ func (c counts) camel() *Usage {
 	return inclusive(c.count("inputTokens"), c.count("cachedInputTokens"), 0, c.count("outputTokens")) // AI SDK 5
 }
 
-// lastCall returns the last of the calls that a usage sums up, nil for the usage of one call. ok is false if
-// the calls are not listed.
-func (c counts) lastCall(entries string) (last *counts, ok bool) {
+// lastCall returns the last of the calls that a usage sums up; ok is false for the usage of one call, and
+// with a problem if the calls are not listed.
+func (c counts) lastCall(entries string) (last counts, ok bool) {
 	if v := c.take(entries); v != nil {
 		calls, err := codec.ReadArray(v)
 		if err != nil {
 			c.fail(entries, "must be an array")
-			return nil, false
+			return last, false
 		}
 		if n := len(calls); n > 0 {
-			ms, err := codec.ReadObject(calls[n-1])
-			if err != nil {
+			last = counts{field: c.field + entries + ".", problem: c.problem}
+			if last.members, err = codec.ReadObject(calls[n-1]); err != nil {
 				c.fail(entries, "must be an array of objects")
-				return nil, false
 			}
-			return &counts{field: c.field + entries + ".", members: ms, problem: c.problem}, true
+			return last, err == nil
 		}
 	}
 	if c.count("requests") > 1 {
 		c.fail("", "sums up several calls, and does not list them: the tokens of the last call are meant")
-		return nil, false
 	}
-	return nil, true
+	return last, false
 }
 
 // inclusive reads an input that includes the cached tokens. If more is cached than sent, they were counted
 // apart.
-func inclusive(input, read, written, output int64) *Usage {
+func inclusive(input, read, written, output int64) Usage {
 	if read+written <= input {
 		input -= read + written
 	}
-	return &Usage{Input: input, CacheRead: read, CacheCreate: written, Output: output}
+	return Usage{Input: input, CacheRead: read, CacheCreate: written, Output: output}
 }
 
 // counts are the members of a usage, or of an object within it.

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Member is one key of an object with its value.
@@ -70,49 +71,21 @@ func ReadFirst(raw Raw, most int) ([]Raw, error) {
 	return out, w.End()
 }
 
+// usual are the names of usual keys by themselves.
+var usual = func() map[string]string {
+	out := map[string]string{}
+	for name := range strings.FieldsSeq("role content type text id name path file_path messages model turn usage generation provider " +
+		"input_tokens output_tokens max_output_tokens cache_creation_input_tokens cache_read_input_tokens " +
+		"v format replaces_from system tools policy expect forked_from") {
+		out[name] = name
+	}
+	return out
+}()
+
 // NameOf is the name of a key, of the usual ones without a copy.
 func NameOf(key []byte) string {
-	switch string(key) {
-	case "role":
-		return "role"
-	case "content":
-		return "content"
-	case "type":
-		return "type"
-	case "text":
-		return "text"
-	case "id":
-		return "id"
-	case "name":
-		return "name"
-	case "path":
-		return "path"
-	case "file_path":
-		return "file_path"
-	case "messages":
-		return "messages"
-	case "model":
-		return "model"
-	case "turn":
-		return "turn"
-	case "usage":
-		return "usage"
-	case "generation":
-		return "generation"
-	case "provider":
-		return "provider"
-	case "input_tokens":
-		return "input_tokens"
-	case "output_tokens":
-		return "output_tokens"
-	case "max_output_tokens":
-		return "max_output_tokens"
-	case "format":
-		return "format"
-	case "cache_creation_input_tokens":
-		return "cache_creation_input_tokens"
-	case "cache_read_input_tokens":
-		return "cache_read_input_tokens"
+	if name, ok := usual[string(key)]; ok {
+		return name
 	}
 	return string(key)
 }
