@@ -48,6 +48,7 @@ type Decoder struct {
 	reader   dialect.Reader
 	lists    dialect.Lists
 	turn     Scanned
+	counts   []codec.Member // of the usage
 	usage    Usage
 	fields   []codec.Member // of the envelope except the messages
 	msgs     []dialect.Message
@@ -104,7 +105,7 @@ func (d *Decoder) onePass(data []byte, session Format) bool {
 			valid = d.messages(w) && valid
 			return
 		}
-		d.fields = append(d.fields, codec.Member{Name: codec.NameOf(key), Value: w.Value()})
+		d.fields = append(d.fields, codec.Member{Name: codec.NameOf(key), Value: d.field(w, key)})
 	})
 	if w.End() != nil || !valid || messages != 1 {
 		return false
@@ -118,6 +119,17 @@ func (d *Decoder) onePass(data []byte, session Format) bool {
 	}
 	d.hashSettings(d.knownModel())
 	return true
+}
+
+// field reads a field that is not the messages, and the members of the usage with it.
+func (d *Decoder) field(w *dialect.Reader, key []byte) codec.Raw {
+	if string(key) != "usage" || w.Kind() != '{' {
+		return w.Value()
+	}
+	d.counts = d.counts[:0]
+	return w.Object(func(key []byte) {
+		d.counts = append(d.counts, codec.Member{Name: codec.NameOf(key), Value: w.Value()})
+	})
 }
 
 // model is the model, nil for none.
@@ -168,7 +180,7 @@ func (d *Decoder) knownModel() *knownModel {
 
 // id is the id of a turn, the expected one without a copy.
 func (e *envelope) id() string {
-	if d := e.decoder; d != nil {
+	if d := e.decoder; d != nil && d.ID != "" {
 		if v, _ := e.take("id"); string(codec.TextBytes(v)) == d.ID && ValidEventID(d.ID) {
 			return d.ID
 		}

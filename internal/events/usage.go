@@ -37,28 +37,26 @@ func (e *envelope) usage() (u *Usage, problem string) {
 	if !ok {
 		return nil, ""
 	}
-	var room [codec.FewMembers]codec.Member
-	ms, err := codec.AppendMembers(room[:0], v)
-	if err != nil {
-		return nil, "usage is no object"
-	}
-	c := counts{field: "usage.", members: ms, problem: &problem}
-	if len(ms) == 0 {
-		return nil, ""
+	c := counts{field: "usage.", problem: &problem}
+	if e.decoder != nil && v.Kind() == '{' {
+		u, c.members = &e.decoder.usage, e.decoder.counts
+	} else {
+		var err error
+		if c.members, err = codec.ReadObject(v); err != nil {
+			return nil, "usage is no object"
+		}
+		u = new(Usage)
 	}
 	read, known := c.read()
 	switch {
+	case len(c.members) == 0:
+		return nil, ""
 	case problem != "":
 		return nil, problem
 	case !known:
 		return nil, "usage has a shape of no known provider, with " + c.names()
 	case read == Usage{}:
 		return nil, ""
-	}
-	if e.decoder != nil {
-		u = &e.decoder.usage
-	} else {
-		u = new(Usage)
 	}
 	*u = read
 	return u, ""
@@ -236,16 +234,16 @@ func (c counts) detail(name string) counts {
 }
 
 func (c counts) take(name string) codec.Raw {
-	n := 0
-	for _, m := range c.members {
-		if m.Name == name {
+	v, n := codec.Raw(nil), 0
+	for i := range c.members {
+		if c.members[i].Name == name {
+			v = c.members[i].Value
 			n++
 		}
 	}
 	if n > 1 {
 		c.fail(name, "occurs twice")
 	}
-	v := codec.Lookup(c.members, name)
 	if v.Kind() == 'n' {
 		return nil
 	}

@@ -71,21 +71,24 @@ func ReadFirst(raw Raw, most int) ([]Raw, error) {
 	return out, w.End()
 }
 
-// usual are the names of usual keys by themselves.
-var usual = func() map[string]string {
-	out := map[string]string{}
+// usual are the names of usual keys, by their length.
+var usual = func() (t [32][]string) {
 	for name := range strings.FieldsSeq("role content type text id name path file_path messages model turn usage generation provider " +
 		"input_tokens output_tokens max_output_tokens cache_creation_input_tokens cache_read_input_tokens " +
 		"v format replaces_from system tools policy expect forked_from") {
-		out[name] = name
+		t[len(name)] = append(t[len(name)], name)
 	}
-	return out
+	return t
 }()
 
 // NameOf is the name of a key, of the usual ones without a copy.
 func NameOf(key []byte) string {
-	if name, ok := usual[string(key)]; ok {
-		return name
+	if len(key) < len(usual) {
+		for _, name := range usual[len(key)] {
+			if name == string(key) {
+				return name
+			}
+		}
 	}
 	return string(key)
 }
@@ -107,9 +110,9 @@ func SetMember(ms []Member, name string, value Raw) []Member {
 // Lookup returns the value of name, nil when it is absent. The last duplicate
 // wins, as with most readers of JSON.
 func Lookup(ms []Member, name string) Raw {
-	for _, m := range slices.Backward(ms) {
-		if m.Name == name {
-			return m.Value
+	for i := len(ms) - 1; i >= 0; i-- {
+		if ms[i].Name == name {
+			return ms[i].Value
 		}
 	}
 	return nil

@@ -50,12 +50,12 @@ func (w *Walker) Failed() bool { return w.err != nil }
 func (w *Walker) Kind() Kind {
 	for w.err == nil && w.at < len(w.raw) {
 		switch c := w.raw[w.at]; {
-		case c == ' ', c == '\n', c == '\r', c == '\t':
-			w.at++
 		case c == '-', '0' <= c && c <= '9':
 			return '0'
-		default:
+		case c > ' ', c != ' ' && c != '\n' && c != '\r' && c != '\t':
 			return Kind(c)
+		default:
+			w.at++
 		}
 	}
 	return 0

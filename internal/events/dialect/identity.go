@@ -96,28 +96,16 @@ func isOptions(key []byte) bool {
 // sameContent makes one text block with nothing beside its text the same content as that text, and omits an
 // empty one. A block with an empty text stays: the message has a part for it, and none without content.
 func (w *Reader) sameContent(from int) {
-	content := w.Since(from)
-	if text, ok := bytes.CutPrefix(content, []byte(`[{"text":"`)); ok && text[0] != '"' {
-		end := quoted(text)
-		switch string(text[end:]) {
-		case `,"type":"text"}]`, `,"type":"input_text"}]`, `,"type":"output_text"}]`:
-			w.Replace(from, content[len(content)-len(text)-1:len(content)-len(text)+end])
+	if rest, ok := bytes.CutPrefix(w.Since(from), []byte(`[{"text":`)); ok {
+		block := codec.Walk(rest)
+		if text := block.Value(); text.Kind() == '"' && len(text) > len(`""`) {
+			switch string(rest[block.Offset():]) {
+			case `,"type":"text"}]`, `,"type":"input_text"}]`, `,"type":"output_text"}]`:
+				w.Replace(from, text)
+			}
 		}
 	}
 	if string(w.Since(from)) == `""` {
 		w.Omitted()
 	}
-}
-
-// quoted is the end, after its quotation mark, of a JSON string that begins before text.
-func quoted(text []byte) int {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
 }
