@@ -16,23 +16,85 @@ type kin struct {
 	advice string // what to do with its messages first, "" if they are of format
 
 	message func(members) bool // of a message
-	block   func(members) bool // of an element of its content
+	blocks  []sign             // of an element of its content
+}
+
+// sign is a sign of a block: its type, with a member.
+type sign struct {
+	types   []string   // of which it has one; one with "*" before it ends the type. Without any the block has no type
+	members []string   // of which one is there, perhaps within another as in image.source; none for any block
+	kind    codec.Kind // of that member; 0 is any
+}
+
+// with is a sign; see its fields.
+func with(types, members string, kind codec.Kind) sign {
+	return sign{strings.Fields(types), strings.Fields(members), kind}
+}
+
+// is reports whether a block has the sign.
+func (s *sign) is(b members) bool {
+	kind := b.text("type")
+	typed := len(s.types) == 0 && b.kind("type") == 0 || slices.ContainsFunc(s.types, func(t string) bool {
+		end, open := strings.CutPrefix(t, "*")
+		return t == kind || open && strings.HasSuffix(kind, end)
+	})
+	return typed && (len(s.members) == 0 || slices.ContainsFunc(s.members, func(name string) bool {
+		outer, inner, within := strings.Cut(name, ".")
+		v := codec.Lookup(b, outer)
+		if within {
+			v = codec.Get(v, inner)
+		}
+		return v.Kind() != 0 && (s.kind == 0 || v.Kind() == s.kind)
+	}))
 }
 
 // kindred is the table of recognised sources, including libraries whose messages this version does not read.
 // The first sign that matches counts.
 var kindred = []kin{
 	{what: "a UIMessage of the AI SDK", format: "ai-sdk", advice: "send what convertToModelMessages makes of it", message: isUIMessage},
-	{what: "a content of Gemini", format: "gemini", message: isGemini, block: isGeminiPart},
+	{what: "a content of Gemini", format: "gemini", message: isGemini, blocks: []sign{
+		with("", "functionCall functionResponse inlineData fileData executableCode codeExecutionResult "+
+			"function_call function_response inline_data file_data executable_code code_execution_result", '{'),
+	}},
+	// The items of @openai/agents: openai-agents-js, packages/agents-core/src/types/protocol.ts and items.ts, 2026-11.
 	{what: "an item of OpenAI's Agents SDK", format: Responses, advice: "send the items that its model sends to OpenAI, with call_id and function_call_output", message: isAgentsItem},
-	{what: "an item of OpenAI's Responses", format: "openai-responses", message: isResponsesItem, block: isResponsesBlock},
-	{what: "a message of NeuroLink", format: NeuroLink, message: isNeuroLink},
-	{what: "a message of pi", advice: "convert it to one of the dialects, such as anthropic", message: isPi, block: isPiBlock},
-	{what: "a message of LangChain", advice: "convert_to_openai_messages makes one of openai of it", message: isLangChain, block: isLangChainBlock},
-	{what: "a ModelMessage of the AI SDK", format: "ai-sdk", block: isAISDKPart},
-	{what: "a message of Bedrock's Converse", format: "bedrock", block: isConverseBlock},
-	{what: "a message of Anthropic", format: Anthropic, block: isAnthropicBlock},
-	{what: "a message of OpenAI's chat completions", format: OpenAI, message: isOpenAI, block: isOpenAIBlock},
+	{what: "an item of OpenAI's Responses", format: "openai-responses", message: isResponsesItem, blocks: []sign{
+		with("input_text output_text summary_text reasoning_text", "text", '"'),
+		with("input_image input_file", "", 0),
+	}},
+	{what: "a message of NeuroLink", format: NeuroLink, message: hasRole("tool_call tool_result")},
+	{what: "a message of pi", advice: "convert it to one of the dialects, such as anthropic", message: hasRole("toolResult bashExecution"), blocks: []sign{
+		with("toolCall", "", 0),
+	}},
+	{what: "a message of LangChain", advice: "convert_to_openai_messages makes one of openai of it", message: isLangChain, blocks: []sign{
+		with("tool_call", "args", 0),
+		with("reasoning", "reasoning", '"'),
+	}},
+	{what: "a ModelMessage of the AI SDK", format: "ai-sdk", blocks: []sign{
+		with("tool-call tool-result tool-error tool-approval-request tool-approval-response", "", 0),
+		with("reasoning", "text", '"'),
+		with("file", "data", 0),
+		with("file", "mediaType", '"'),
+		with("image", "image", 0),
+	}},
+	{what: "a message of Bedrock's Converse", format: "bedrock", blocks: []sign{
+		with("", "text", '"'),
+		with("", "toolUse toolResult reasoningContent cachePoint guardContent citationsContent image.source document.source video.source", '{'),
+	}},
+	{what: "a message of Anthropic", format: Anthropic, blocks: []sign{
+		with("image document", "source", '{'),
+		with("thinking", "thinking", '"'),
+		with("redacted_thinking", "data", '"'),
+		with("*tool_use", "input", 0),
+		with("*tool_use", "name", '"'),
+		with("*tool_result", "tool_use_id", 0),
+		with("tool_result", "", 0),
+	}},
+	{what: "a message of OpenAI's chat completions", format: OpenAI, message: isOpenAI, blocks: []sign{
+		with("image_url", "image_url", 0),
+		with("input_audio file", "input_audio file", '{'),
+		with("refusal", "refusal", '"'),
+	}},
 }
 
 // is reports whether its messages are those of f.
@@ -83,7 +145,7 @@ func (f Format) kinOfBlock(raw codec.Raw) *kin {
 		return nil
 	}
 	for i := range kindred {
-		if k := &kindred[i]; !k.is(f) && k.block != nil && k.block(ms) {
+		if k := &kindred[i]; !k.is(f) && slices.ContainsFunc(k.blocks, func(s sign) bool { return s.is(ms) }) {
 			return k
 		}
 	}
@@ -139,13 +201,12 @@ func isGemini(ms members) bool {
 	return ms.kind("parts") == '[' && (ms.kind("content") == 0 || ms.first("parts") != nil) && !isUIMessage(ms)
 }
 
-func isGeminiPart(b members) bool {
-	return b.kind("type") == 0 && b.objects("functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult",
-		"function_call", "function_response", "inline_data", "file_data", "executable_code", "code_execution_result")
+// hasRole recognises messages by their roles.
+func hasRole(roles string) func(members) bool {
+	return func(ms members) bool { return slices.Contains(strings.Fields(roles), ms.text("role")) }
 }
 
-// isAgentsItem recognises the items of @openai/agents, and the items of a run that hold one.
-// Source: openai-agents-js, packages/agents-core/src/types/protocol.ts and items.ts, 2026-11.
+// isAgentsItem recognises items, and the items of a run that hold one.
 func isAgentsItem(ms members) bool {
 	kind := ms.text("type")
 	return kind != "" && ms.objects("rawItem", "raw_item", "providerData") || kind != "" && ms.kind("callId") == '"' ||
@@ -170,28 +231,6 @@ func isResponsesItem(ms members) bool {
 		strings.HasPrefix(kind, "mcp_")
 }
 
-func isResponsesBlock(b members) bool {
-	switch b.text("type") {
-	case "input_text", "output_text", "summary_text", "reasoning_text":
-		return b.kind("text") == '"'
-	case "input_image", "input_file":
-		return true
-	}
-	return false
-}
-
-func isNeuroLink(ms members) bool {
-	role := ms.text("role")
-	return role == "tool_call" || role == "tool_result"
-}
-
-func isPi(ms members) bool {
-	role := ms.text("role")
-	return role == "toolResult" || role == "bashExecution"
-}
-
-func isPiBlock(b members) bool { return b.text("type") == "toolCall" }
-
 func isLangChain(ms members) bool {
 	kind, role := ms.text("type"), ms.text("role")
 	call := ms.first("tool_calls")
@@ -201,65 +240,9 @@ func isLangChain(ms members) bool {
 		call.kind("function") == 0 && call.kind("args") != 0 && call.kind("name") == '"'
 }
 
-func isLangChainBlock(b members) bool {
-	return b.text("type") == "tool_call" && b.kind("args") != 0 || b.text("type") == "reasoning" && b.kind("reasoning") == '"'
-}
-
-func isAISDKPart(b members) bool {
-	switch b.text("type") {
-	case "tool-call", "tool-result", "tool-error", "tool-approval-request", "tool-approval-response":
-		return true
-	case "reasoning":
-		return b.kind("text") == '"'
-	case "file":
-		return b.kind("data") != 0 || b.kind("mediaType") == '"'
-	case "image":
-		return b.kind("image") != 0
-	}
-	return false
-}
-
-// isConverseBlock recognises a block of Bedrock by the one member that is its kind.
-func isConverseBlock(b members) bool {
-	if b.kind("type") != 0 {
-		return false
-	}
-	source := func(name string) bool { return codec.Get(codec.Lookup(b, name), "source").Kind() == '{' }
-	return b.kind("text") == '"' || b.objects("toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent") ||
-		source("image") || source("document") || source("video")
-}
-
-func isAnthropicBlock(b members) bool {
-	switch kind := b.text("type"); {
-	case kind == "image" || kind == "document":
-		return b.kind("source") == '{'
-	case kind == "thinking":
-		return b.kind("thinking") == '"'
-	case kind == "redacted_thinking":
-		return b.kind("data") == '"'
-	case strings.HasSuffix(kind, "tool_use"):
-		return b.kind("input") != 0 || b.kind("name") == '"'
-	case strings.HasSuffix(kind, "tool_result"):
-		return b.kind("tool_use_id") != 0 || kind == "tool_result"
-	}
-	return false
-}
-
 func isOpenAI(ms members) bool {
 	call := ms.first("tool_calls")
 	role := ms.text("role")
 	return role == "tool" && ms.kind("tool_call_id") == '"' || role == "function" || role == "developer" || call.objects("function", "custom") ||
 		codec.Get(codec.Lookup(ms, "function_call"), "arguments") != nil
-}
-
-func isOpenAIBlock(b members) bool {
-	switch b.text("type") {
-	case "image_url":
-		return b.kind("image_url") != 0
-	case "input_audio", "file":
-		return b.objects("input_audio", "file")
-	case "refusal":
-		return b.kind("refusal") == '"'
-	}
-	return false
 }
