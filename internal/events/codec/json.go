@@ -107,11 +107,11 @@ func Clean(raw Raw) Raw {
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
 		case c == '\\':
-			w, half := escape(raw[i:])
-			if half {
+			r, w := weigh.Unescape(raw[i:])
+			if r == utf8.RuneError && utf16.IsSurrogate(weigh.Escape(raw[i:])) {
 				replace(i, i+w, `\ufffd`)
 			}
-			i += w
+			i += max(w, 2)
 		case c < utf8.RuneSelf:
 			i++
 		default:
@@ -126,22 +126,6 @@ func Clean(raw Raw) Raw {
 		return raw
 	}
 	return append(out, raw[kept:]...)
-}
-
-// escape returns the length of the escape sequence at the start of b, a whole
-// surrogate pair being one, and whether it is half of such a pair.
-func escape(b []byte) (width int, half bool) {
-	r := weigh.Escape(b)
-	switch {
-	case r < 0:
-		return 2, false
-	case !utf16.IsSurrogate(r):
-		return 6, false
-	case utf16.DecodeRune(r, weigh.Escape(b[6:])) == utf8.RuneError:
-		return 6, true
-	default:
-		return 12, false
-	}
 }
 
 // hasSurrogate may be true without one: \ud000 to \ud7ff are whole characters. Most strings have no \u at
@@ -203,8 +187,8 @@ func Pieces(quoted Raw) iter.Seq[[]byte] {
 				return
 			}
 			text = text[slash:]
-			made, width := unescape(text)
-			if !yield(made) {
+			r, width := weigh.Unescape(text)
+			if width == 0 || !yield(encoded(r)) { // without a width it is no JSON
 				return
 			}
 			text = text[width:]
@@ -225,29 +209,20 @@ func IsBlank(quoted Raw) bool {
 	return true
 }
 
-// plain is the character of a letter after a backslash: itself, except for five.
-var plain = func() (t [1 << 8]byte) {
+// ascii are the characters of ASCII by their codes.
+var ascii = func() (t [utf8.RuneSelf]byte) {
 	for i := range t {
 		t[i] = byte(i)
 	}
-	t['b'], t['f'], t['n'], t['r'], t['t'] = '\b', '\f', '\n', '\r', '\t'
 	return t
 }()
 
-// unescape returns the text of the escape sequence at the start of b, and its length.
-func unescape(b []byte) (text []byte, width int) {
-	r := weigh.Escape(b)
-	switch {
-	case len(b) < 2: // no JSON
-		return nil, len(b)
-	case r < 0:
-		c := int(b[1])
-		return plain[c : c+1], 2
-	case utf16.IsSurrogate(r):
-		r = utf16.DecodeRune(r, weigh.Escape(b[6:]))
+// encoded is a character in UTF-8, of ASCII without an allocation.
+func encoded(r rune) []byte {
+	if r < utf8.RuneSelf {
+		return ascii[r : r+1]
 	}
-	width, _ = escape(b)
-	return utf8.AppendRune(nil, r), width
+	return utf8.AppendRune(nil, r)
 }
 
 // TextBytes is Text without a copy if the string has no escapes: then it is a part of raw. It is nil for

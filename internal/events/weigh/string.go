@@ -122,33 +122,56 @@ func Skip(raw []byte) (q Quoted) {
 	return q
 }
 
-// single maps the second byte of an escape sequence of two bytes to the character that it encodes.
-var single = func() (t [256][]byte) {
-	for e, c := range map[byte]string{'"': `"`, '\\': `\`, '/': `/`, 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t"} {
-		t[e] = []byte(c)
-	}
-	return t
-}()
-
 // escape returns the text of the escape sequence at the start of b and its length, 0 for
 // none.
 func (q *Quoted) escape(b []byte) (text []byte, width int) {
-	if len(b) < 2 {
-		return nil, 0
-	}
-	if text = single[b[1]]; text != nil {
-		q.Long = q.Long || b[1] == '/'
-		return text, 2
-	}
-	r := Escape(b)
-	if r < 0 {
-		return nil, 0
-	}
-	q.Long, width = true, 6
-	if utf16.IsSurrogate(r) {
-		if r = utf16.DecodeRune(r, Escape(b[6:])); r != utf8.RuneError {
-			width = 12
-		}
-	}
+	r, width := Unescape(b)
+	q.Long = q.Long || width > 2 || width > 0 && b[1] == '/'
 	return utf8.AppendRune(q.made[:0], r), width
+}
+
+// single maps the second byte of an escape sequence of two bytes to the character that it encodes.
+var single = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// Unescape returns the character of the escape sequence at the start of s and its length, 0 for none. Half of
+// a surrogate pair is U+FFFD.
+func Unescape[S ~string | ~[]byte](s S) (r rune, width int) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	if c := single[s[1]]; c != 0 {
+		return rune(c), 2
+	}
+	switch r = Escape(s); {
+	case r < 0:
+		return 0, 0
+	case !utf16.IsSurrogate(r):
+		return r, 6
+	}
+	if r = utf16.DecodeRune(r, Escape(s[6:])); r == utf8.RuneError {
+		return r, 6
+	}
+	return r, 12
+}
+
+// Escape reads \uXXXX; it is -1 for anything else.
+func Escape[S ~string | ~[]byte](s S) (r rune) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return -1
+	}
+	for i := 2; i < 6; i++ {
+		c := s[i]
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
 }

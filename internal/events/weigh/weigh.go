@@ -2,7 +2,6 @@ package weigh
 
 import (
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -177,7 +176,8 @@ func JSON[S ~string | ~[]byte](s S) Size {
 	for i := 0; i < len(s); i++ {
 		c := classOf[s[i]]
 		if s[i] == '\\' && i+1 < len(s) {
-			if char, n := unescape(s[i:]); n > 0 {
+			if r, n := Unescape(s[i:]); r >= utf8.RuneSelf && r != utf8.RuneError {
+				char := string(r)
 				sum, last = pass(sum, last, char)
 				spelt += n - len(char)
 				i += n - 1
@@ -191,44 +191,6 @@ func JSON[S ~string | ~[]byte](s S) Size {
 		last = c
 	}
 	return size(sum, len(s)-spelt)
-}
-
-// unescape returns the character beyond ASCII that s begins with as \u escapes, and their length; 0
-// for anything else.
-func unescape[S ~string | ~[]byte](s S) (char string, n int) {
-	r := Escape(s)
-	if n = 6; utf16.IsSurrogate(r) {
-		if len(s) < 12 {
-			return "", 0
-		}
-		r, n = utf16.DecodeRune(r, Escape(s[6:])), 12
-	}
-	if r < utf8.RuneSelf || r == utf8.RuneError {
-		return "", 0
-	}
-	return string(r), n
-}
-
-// Escape reads \uXXXX; it is -1 for anything else.
-func Escape[S ~string | ~[]byte](s S) (r rune) {
-	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
-		return -1
-	}
-	for i := 2; i < 6; i++ {
-		c := s[i]
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return -1
-		}
-		r = r<<4 | rune(c)
-	}
-	return r
 }
 
 // size takes the two sums of so many bytes apart.
