@@ -167,7 +167,9 @@ func pathsIn(value codec.Raw, depth int) []string {
 			case lookUp(pathArguments, name) && v.Kind() == '"':
 				out.addText(v)
 			case v.Kind() == '{' && depth > 0:
-				out.all = append(out.all, pathsIn(v, depth-1)...)
+				for _, s := range pathsIn(v, depth-1) {
+					out.append(s)
+				}
 			}
 		}
 	}
@@ -177,30 +179,23 @@ func pathsIn(value codec.Raw, depth int) []string {
 // pathList lists paths.
 type pathList struct {
 	all   []string
-	known map[string]bool // the first of all, where there are many
-	first int             // how many these are
+	known map[string]bool
 }
-
-// fewPaths is the number of paths up to which a linear search is used.
-const fewPaths = 16
 
 // add adds a path if it is new.
 func (l *pathList) add(s string) {
-	if len(l.all) < fewPaths {
-		if !slices.Contains(l.all, s) {
-			l.all = append(l.all, s)
-		}
-		return
+	if !l.known[s] {
+		l.append(s)
 	}
+}
+
+// append adds a path.
+func (l *pathList) append(s string) {
 	if l.known == nil {
 		l.known = map[string]bool{}
 	}
-	for ; l.first < len(l.all); l.first++ {
-		l.known[l.all[l.first]] = true
-	}
-	if !l.known[s] {
-		l.all = append(l.all, s)
-	}
+	l.known[s] = true
+	l.all = append(l.all, s)
 }
 
 // addText adds a path that is a JSON string.
