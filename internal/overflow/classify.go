@@ -14,7 +14,7 @@ import (
 // rule gives the meaning of words. In words, a regular expression, {actual}, {limit}, {output} and {total}
 // match counts of tokens; total is actual and output together.
 type rule struct {
-	provider Provider
+	provider string
 	class    Class
 	words    string
 }
@@ -190,8 +190,8 @@ const statusTooLarge = 413
 // wrapped names the provider of an overflow in text: Bedrock passes the words of
 // its models on.
 func (f Failure) wrapped(text string) Failure {
-	if f.Provider == Anthropic && strings.Contains(text, "validationexception") {
-		f.Provider = Bedrock
+	if f.Provider == "anthropic" && strings.Contains(text, "validationexception") {
+		f.Provider = "bedrock"
 	}
 	return f
 }

@@ -246,7 +246,7 @@ func TestCountsAreRead(t *testing.T) {
 		n := rapid.Int64Range(minLimit, events.MaxTokens).Draw(t, "n")
 		sep := rapid.SampledFrom([]string{"", ",", ".", "_", "'", " ", "\u00a0", "\u202f"}).Draw(t, "separator")
 		f := Detect(stringOf("prompt is too long: "+grouped(n, sep)+" tokens > "+grouped(n, "")+" maximum"), 400)
-		if want := (Failure{ClassInput, Anthropic, measure.Tokens(n), measure.Tokens(n), 0}); f != want {
+		if want := (Failure{ClassInput, "anthropic", measure.Tokens(n), measure.Tokens(n), 0}); f != want {
 			t.Errorf("%+v, want %+v", f, want)
 		}
 	})
@@ -273,7 +273,7 @@ func itoa(n int64) string {
 func TestLongTexts(t *testing.T) {
 	frames := strings.Repeat("  File \"/app/x.py\", line 7, in f\n", MaxText/20)
 	const words = "prompt is too long: 300000 tokens > 200000 maximum"
-	want := Failure{ClassInput, Anthropic, 300_000, 200_000, 0}
+	want := Failure{ClassInput, "anthropic", 300_000, 200_000, 0}
 	for _, text := range []string{words + "\n" + frames, "Traceback:\n" + frames + words} {
 		if d := cmp.Diff(want, Detect(stringOf(text), 0)); d != "" {
 			t.Error(d)

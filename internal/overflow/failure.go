@@ -9,46 +9,13 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// Provider names who wrote an error, as far as its words publish. Servers that
-// borrow the words of another are named after that other: DeepSeek and others
-// answer as OpenAI does.
-type Provider string
-
-// The providers whose texts have rules.
-const (
-	Anthropic  Provider = "anthropic"
-	Azure      Provider = "azure"
-	Bedrock    Provider = "bedrock"
-	Cerebras   Provider = "cerebras"
-	Cohere     Provider = "cohere"
-	Copilot    Provider = "copilot"
-	DashScope  Provider = "dashscope"
-	Fireworks  Provider = "fireworks"
-	GitHub     Provider = "github"
-	Google     Provider = "google"
-	Groq       Provider = "groq"
-	LlamaCpp   Provider = "llama.cpp"
-	LMStudio   Provider = "lmstudio"
-	MiniMax    Provider = "minimax"
-	Mistral    Provider = "mistral"
-	Moonshot   Provider = "moonshot"
-	Ollama     Provider = "ollama"
-	OMLX       Provider = "omlx"
-	OpenAI     Provider = "openai"
-	OpenRouter Provider = "openrouter"
-	SGLang     Provider = "sglang"
-	TGI        Provider = "tgi" // text-generation-inference: Hugging Face, Together
-	Together   Provider = "together"
-	VLLM       Provider = "vllm"
-	Volcengine Provider = "volcengine"
-	XAI        Provider = "xai"
-	ZAI        Provider = "zai"
-)
-
 // Failure is a provider's refusal of a call. The zero Failure is not valid.
 type Failure struct {
-	Class    Class
-	Provider Provider // "" when the words are of no provider in particular
+	Class Class
+	// Provider wrote the error, as far as its words show; "" when they are of no provider in particular.
+	// Servers that borrow the words of another are named after that other: DeepSeek and others answer as
+	// OpenAI does.
+	Provider string
 
 	// Actual is the input the provider counted, without the maximum output where
 	// the text distinguishes them . Limit is what it allows: of input, of input and

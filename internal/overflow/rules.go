@@ -9,7 +9,7 @@ import (
 // long are the words of a refusal for length with the status of a rate limit: the account may not send as
 // much as the model accepts, and waiting changes nothing.
 var long = compile([]rule{
-	{Anthropic, ClassInput, `extra usage is required for (?:long[- ]context|\d+m context)`},
+	{"anthropic", ClassInput, `extra usage is required for (?:long[- ]context|\d+m context)`},
 })
 
 // overflows are the words of providers that refuse a call for its length, the
@@ -18,86 +18,87 @@ var long = compile([]rule{
 // Patterns marked 000 are those of the reference document, which does not
 // always name the provider that writes them today.
 var overflows = compile([]rule{
-	{Anthropic, ClassSum, `input length and max_tokens exceed context limit: {actual} \+ {output} > {limit}`},
-	{Cohere, ClassInput, `too many tokens: (?:.*size limit exceeded|multi-hop prompt is too long)`},
-	{Fireworks, ClassInput, `prompt is too long: {actual}, model maximum context length: {limit}`},
-	{Anthropic, ClassInput, `prompt is too long(?:: {actual} tokens > {limit})?`}, // 000
-	{Anthropic, ClassInput, `request size exceeds model context window`},
+	{"anthropic", ClassSum, `input length and max_tokens exceed context limit: {actual} \+ {output} > {limit}`},
+	{"cohere", ClassInput, `too many tokens: (?:.*size limit exceeded|multi-hop prompt is too long)`},
+	{"fireworks", ClassInput, `prompt is too long: {actual}, model maximum context length: {limit}`},
+	{"anthropic", ClassInput, `prompt is too long(?:: {actual} tokens > {limit})?`}, // 000
+	{"anthropic", ClassInput, `request size exceeds model context window`},
 
-	{Anthropic, ClassMedia, `too much media: \d+ document pages \+ \d+ images > {limit}`},
-	{Anthropic, ClassMedia, `too many images and documents: \d+ \+ \d+ > {limit}`},
+	{"anthropic", ClassMedia, `too much media: \d+ document pages \+ \d+ images > {limit}`},
+	{"anthropic", ClassMedia, `too many images and documents: \d+ \+ \d+ > {limit}`},
 	{"", ClassMedia, `too many (?:images|documents|media)\b(?:.*?\b(?:max|maximum|limit|at most|up to|only)(?: (?:is|of))? {limit}\b)?`},
 
-	{Mistral, ClassInput, `prompt contains {actual} tokens.*?too large for model with {limit} maximum context length`},
-	{VLLM, ClassSum, `maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains (?:at least )?{actual} input tokens`},
-	{VLLM, ClassSum, `max_completion_tokens'? is too large: {output}\. this model's maximum context length is {limit} tokens and your request has {actual} input tokens`},
-	{VLLM, ClassSum, `you passed {actual} input tokens and requested {output} output tokens\. however, the model's context length is only {limit} tokens`},
-	{VLLM, ClassInput, `the decoder prompt \(length {actual}\) is longer than the maximum model length of {limit}`},
-	{VLLM, ClassInput, `the prompt \(total length {actual}\) is too long to fit into the model \(context length {limit}\)`},
-	{VLLM, ClassInput, `max_tokens must be at least 1, got -`}, // what the prompt left of the window
-	{OpenRouter, ClassSum, `this endpoint's maximum context length is {limit} tokens\. however, you requested about {total} tokens(?: \([^()]*?(?:, {output} in the output)?\))?`},
-	{SGLang, ClassSum, `requested token count exceeds the model's maximum context length of {limit} tokens(?:\. you requested a total of {total} tokens: {actual} tokens from the input messages and {output} tokens for the completion)?`},
-	{SGLang, ClassInput, `input length \({actual}(?: tokens)?\) exceeds (?:the |model's )?maximum (?:allowed|context) length \({limit}(?: tokens)?\)`},
-	{OpenAI, ClassInput, `maximum context length is {limit}.*?(?:resulted in|your (?:messages|prompt|input|request)[a-z' ]*) {actual}`}, // 000
-	{OpenAI, ClassSum, `maximum context length is {limit} tokens[.,] however,? you requested {total} tokens(?: \([^()]*?{output} (?:in|for) the completion\))?`},
-	{OpenAI, ClassInput, `input tokens exceed the configured limit of {limit} tokens(?:.*?your messages resulted in {actual})?`},
-	{OpenAI, ClassBytes, `invalid '(?:messages|input)\[\d+\]\.(?:content|output)[^']*': string too long`},
-	{ZAI, ClassInput, `request {actual} input tokens exceeds the model's maximum context length {limit}`},
-	{OpenAI, ClassInput, `your input exceeds the context window of this model`},
-	{OpenAI, ClassInput, `requested {actual} tokens, max {limit} tokens per request`},
-	{OpenAI, ClassInput, `maximum context length(?:(?: is| of|:) {limit})?`}, // 000
+	{"mistral", ClassInput, `prompt contains {actual} tokens.*?too large for model with {limit} maximum context length`},
+	{"vllm", ClassSum, `maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains (?:at least )?{actual} input tokens`},
+	{"vllm", ClassSum, `max_completion_tokens'? is too large: {output}\. this model's maximum context length is {limit} tokens and your request has {actual} input tokens`},
+	{"vllm", ClassSum, `you passed {actual} input tokens and requested {output} output tokens\. however, the model's context length is only {limit} tokens`},
+	{"vllm", ClassInput, `the decoder prompt \(length {actual}\) is longer than the maximum model length of {limit}`},
+	{"vllm", ClassInput, `the prompt \(total length {actual}\) is too long to fit into the model \(context length {limit}\)`},
+	{"vllm", ClassInput, `max_tokens must be at least 1, got -`}, // what the prompt left of the window
+	{"openrouter", ClassSum, `this endpoint's maximum context length is {limit} tokens\. however, you requested about {total} tokens(?: \([^()]*?(?:, {output} in the output)?\))?`},
+	{"sglang", ClassSum, `requested token count exceeds the model's maximum context length of {limit} tokens(?:\. you requested a total of {total} tokens: {actual} tokens from the input messages and {output} tokens for the completion)?`},
+	{"sglang", ClassInput, `input length \({actual}(?: tokens)?\) exceeds (?:the |model's )?maximum (?:allowed|context) length \({limit}(?: tokens)?\)`},
+	{"openai", ClassInput, `maximum context length is {limit}.*?(?:resulted in|your (?:messages|prompt|input|request)[a-z' ]*) {actual}`}, // 000
+	{"openai", ClassSum, `maximum context length is {limit} tokens[.,] however,? you requested {total} tokens(?: \([^()]*?{output} (?:in|for) the completion\))?`},
+	{"openai", ClassInput, `input tokens exceed the configured limit of {limit} tokens(?:.*?your messages resulted in {actual})?`},
+	{"openai", ClassBytes, `invalid '(?:messages|input)\[\d+\]\.(?:content|output)[^']*': string too long`},
+	{"zai", ClassInput, `request {actual} input tokens exceeds the model's maximum context length {limit}`},
+	{"openai", ClassInput, `your input exceeds the context window of this model`},
+	{"openai", ClassInput, `requested {actual} tokens, max {limit} tokens per request`},
+	{"openai", ClassInput, `maximum context length(?:(?: is| of|:) {limit})?`}, // 000
 
-	{Cerebras, ClassInput, `reduce the length of the messages or completion\. current length is {actual} while limit is {limit}`},
-	{Groq, ClassInput, `please reduce the length of the messages or completion`},
-	{OpenAI, ClassInput, `reduce the length of the (?:messages|prompt)`}, // 000
-	{XAI, ClassInput, `maximum prompt length is {limit} but the request contains {actual} tokens`},
-	{Together, ClassInput, `input \({actual} tokens\) is longer than the model's context length \({limit} tokens\)`},
-	{TGI, ClassSum, `inputs tokens \+ max_new_tokens must be <= {limit}(?:\. given: {actual} inputs tokens and {output} max_new_tokens)?`},
-	{TGI, ClassOutput, `max_new_tokens must be <= {limit}`}, // without the inputs of the line above
-	{TGI, ClassInput, `inputs must have less than {limit} tokens(?:\. given: {actual})?`},
-	{Cohere, ClassInput, `too many tokens: total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed {limit}(?: - received {actual})?`},
-	{Copilot, ClassInput, `prompt token count of {actual} exceeds the limit of {limit}`},
-	{Copilot, ClassInput, `model_max_prompt_tokens_exceeded`},
-	{GitHub, ClassInput, `request body too large for .*?max size: {limit} tokens`},
-	{Moonshot, ClassInput, `exceeded model token limit: {limit}(?: \(re ?quested: {actual}\))?`},
-	{MiniMax, ClassInput, `context window exceeds limit`}, // the number after it is an error code
-	{DashScope, ClassInput, `range of input length should be \[1, {limit}\]`},
-	{ZAI, ClassInput, `model_context_window_exceeded`},
+	{"cerebras", ClassInput, `reduce the length of the messages or completion\. current length is {actual} while limit is {limit}`},
+	{"groq", ClassInput, `please reduce the length of the messages or completion`},
+	{"openai", ClassInput, `reduce the length of the (?:messages|prompt)`}, // 000
+	{"xai", ClassInput, `maximum prompt length is {limit} but the request contains {actual} tokens`},
+	{"together", ClassInput, `input \({actual} tokens\) is longer than the model's context length \({limit} tokens\)`},
+	// tgi is text-generation-inference: Hugging Face, Together
+	{"tgi", ClassSum, `inputs tokens \+ max_new_tokens must be <= {limit}(?:\. given: {actual} inputs tokens and {output} max_new_tokens)?`},
+	{"tgi", ClassOutput, `max_new_tokens must be <= {limit}`}, // without the inputs of the line above
+	{"tgi", ClassInput, `inputs must have less than {limit} tokens(?:\. given: {actual})?`},
+	{"cohere", ClassInput, `too many tokens: total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed {limit}(?: - received {actual})?`},
+	{"copilot", ClassInput, `prompt token count of {actual} exceeds the limit of {limit}`},
+	{"copilot", ClassInput, `model_max_prompt_tokens_exceeded`},
+	{"github", ClassInput, `request body too large for .*?max size: {limit} tokens`},
+	{"moonshot", ClassInput, `exceeded model token limit: {limit}(?: \(re ?quested: {actual}\))?`},
+	{"minimax", ClassInput, `context window exceeds limit`}, // the number after it is an error code
+	{"dashscope", ClassInput, `range of input length should be \[1, {limit}\]`},
+	{"zai", ClassInput, `model_context_window_exceeded`},
 
-	{Google, ClassInput, `input token count(?: is)? \(?{actual}\)? (?:exceeds the maximum number of tokens allowed|but model only supports up to) \(?{limit}`},
-	{Google, ClassInput, `input token count exceeds the maximum number of tokens allowed \(?{limit}`},
-	{Google, ClassInput, `exceeds the maximum number of tokens(?: \({actual} > {limit}\))?`}, // 000
-	{Google, ClassInput, `content is too long`}, // 000
-	{Google, ClassInput, `cannot truncate to {limit}, required {actual}`},
-	{Google, ClassBytes, `request payload size exceeds the limit`},
-	{Bedrock, ClassInput, `max input tokens: {limit}, request input token count: {actual}`},
-	{Bedrock, ClassInput, `input is too long`},                                             // 000
-	{Bedrock, ClassInput, `malformed input request: expected maxlength: \d+, actual: \d+`}, // characters
+	{"google", ClassInput, `input token count(?: is)? \(?{actual}\)? (?:exceeds the maximum number of tokens allowed|but model only supports up to) \(?{limit}`},
+	{"google", ClassInput, `input token count exceeds the maximum number of tokens allowed \(?{limit}`},
+	{"google", ClassInput, `exceeds the maximum number of tokens(?: \({actual} > {limit}\))?`}, // 000
+	{"google", ClassInput, `content is too long`},                                              // 000
+	{"google", ClassInput, `cannot truncate to {limit}, required {actual}`},
+	{"google", ClassBytes, `request payload size exceeds the limit`},
+	{"bedrock", ClassInput, `max input tokens: {limit}, request input token count: {actual}`},
+	{"bedrock", ClassInput, `input is too long`},                                             // 000
+	{"bedrock", ClassInput, `malformed input request: expected maxlength: \d+, actual: \d+`}, // characters
 	{"", ClassInvalid, `validationexception.*\b(?:next|page|pagination|continuation|client|session|access)[ _-]?token`},
-	{Bedrock, ClassInput, `validationexception.*\b(?:(?:` + lengthWords + `)\b.*\btokens?|tokens?\b.*\b(?:` + lengthWords + `))\b`}, // 000, in either order
-	{Bedrock, ClassInput, `exceeds the model's maximum`},                                                                            // 000
-	{Bedrock, ClassBytes, `value at 'body' failed to satisfy constraint: member must have length less than or equal to`},
-	{Azure, ClassInput, `content_length_exceeded`}, // 000
+	{"bedrock", ClassInput, `validationexception.*\b(?:(?:` + lengthWords + `)\b.*\btokens?|tokens?\b.*\b(?:` + lengthWords + `))\b`}, // 000, in either order
+	{"bedrock", ClassInput, `exceeds the model's maximum`},                                                                            // 000
+	{"bedrock", ClassBytes, `value at 'body' failed to satisfy constraint: member must have length less than or equal to`},
+	{"azure", ClassInput, `content_length_exceeded`}, // 000
 
-	{LlamaCpp, ClassInput, `(?:request|prompt) \({actual} tokens\) exceeds (?:the )?available context size \({limit} tokens\)`},
-	{LlamaCpp, ClassInput, `exceeds the available context size`},
-	{LlamaCpp, ClassInput, `exceed_context_size_error`},
-	{LlamaCpp, ClassInput, `requested tokens \({actual}\) exceed context window of {limit}`},
-	{LMStudio, ClassInput, `trying to keep the first {actual} tokens when context the overflows\. however, the model is loaded with context length of only {limit} tokens`},
-	{LMStudio, ClassInput, `cannot truncate prompt with n_keep \({actual}\) >= n_ctx \({limit}\)`},
-	{LMStudio, ClassInput, `initial prompt is greater than the context length(?: \(n_keep: {actual} ?>= ?n_ctx: {limit}\))?`},
-	{OMLX, ClassInput, `prompt too long: {actual} tokens exceeds max context window of {limit} tokens`},
-	{Ollama, ClassInput, `input length exceeds the (?:maximum )?context length`},
-	{Ollama, ClassInput, `prompt too long; exceeded (?:max )?context length`},
+	{"llama.cpp", ClassInput, `(?:request|prompt) \({actual} tokens\) exceeds (?:the )?available context size \({limit} tokens\)`},
+	{"llama.cpp", ClassInput, `exceeds the available context size`},
+	{"llama.cpp", ClassInput, `exceed_context_size_error`},
+	{"llama.cpp", ClassInput, `requested tokens \({actual}\) exceed context window of {limit}`},
+	{"lmstudio", ClassInput, `trying to keep the first {actual} tokens when context the overflows\. however, the model is loaded with context length of only {limit} tokens`},
+	{"lmstudio", ClassInput, `cannot truncate prompt with n_keep \({actual}\) >= n_ctx \({limit}\)`},
+	{"lmstudio", ClassInput, `initial prompt is greater than the context length(?: \(n_keep: {actual} ?>= ?n_ctx: {limit}\))?`},
+	{"omlx", ClassInput, `prompt too long: {actual} tokens exceeds max context window of {limit} tokens`},
+	{"ollama", ClassInput, `input length exceeds the (?:maximum )?context length`},
+	{"ollama", ClassInput, `prompt too long; exceeded (?:max )?context length`},
 
-	{OpenRouter, ClassInput, `context_length_exceeded`}, // 000
-	{Mistral, ClassInput, `context length exceeded`},    // 000
-	{Mistral, ClassInput, `maximum number of tokens`},   // 000
-	{Anthropic, ClassBytes, `request_too_large|request exceeds the maximum size`},
+	{"openrouter", ClassInput, `context_length_exceeded`}, // 000
+	{"mistral", ClassInput, `context length exceeded`},    // 000
+	{"mistral", ClassInput, `maximum number of tokens`},   // 000
+	{"anthropic", ClassBytes, `request_too_large|request exceeds the maximum size`},
 	{"", ClassBytes, `(?:request entity|payload|content|request body|request) too large`},
 	{"", ClassBytes, `function_payload_too_large|maximum request body size|string value length \(\d+\) exceeds the maximum`},
 	{"", ClassInput, `context.?window.?exceeded|(?:exceeds?|exceeded) the (?:model's )?context (?:window|length|size|limit)`},
-	{Anthropic, ClassInput, `too many tokens`}, // 000
+	{"anthropic", ClassInput, `too many tokens`}, // 000
 })
 
 // lengthWords go with tokens where a length is meant.
@@ -130,24 +131,24 @@ var (
 
 // outputs are the words for a maximum output that is too large by itself.
 var outputs = compile([]rule{
-	{Anthropic, ClassOutput, `max_tokens: {output} > {limit}, which is the maximum allowed number of output tokens`},
-	{OpenAI, ClassOutput, `max_(?:completion_|output_)?tokens is too large: {output}\. this model supports at most {limit}`},
-	{OpenAI, ClassOutput, `max_tokens or model output limit was reached`},
-	{Bedrock, ClassOutput, `the maximum tokens you requested exceeds? the model limit of {limit}`},
-	{Cohere, ClassOutput, `max tokens must be less than or equal to {limit}, the maximum output`},
-	{Groq, ClassOutput, `max_(?:completion_)?tokens must be less than or equal to {limit}`},
-	{Volcengine, ClassOutput, `max_(?:completion_)?tokens specified in the request (?:are|is) not valid.*expected a value <= {limit}, but got {output}`},
+	{"anthropic", ClassOutput, `max_tokens: {output} > {limit}, which is the maximum allowed number of output tokens`},
+	{"openai", ClassOutput, `max_(?:completion_|output_)?tokens is too large: {output}\. this model supports at most {limit}`},
+	{"openai", ClassOutput, `max_tokens or model output limit was reached`},
+	{"bedrock", ClassOutput, `the maximum tokens you requested exceeds? the model limit of {limit}`},
+	{"cohere", ClassOutput, `max tokens must be less than or equal to {limit}, the maximum output`},
+	{"groq", ClassOutput, `max_(?:completion_)?tokens must be less than or equal to {limit}`},
+	{"volcengine", ClassOutput, `max_(?:completion_)?tokens specified in the request (?:are|is) not valid.*expected a value <= {limit}, but got {output}`},
 	{"", ClassOutput, `exceeded the {limit} output token maximum`},
-	{Google, ClassOutput, `maxoutputtokens value of {output} but the supported range is`},
-	{DashScope, ClassOutput, `range of max_(?:completion_)?tokens should be \[1, {limit}\]`},
-	{OpenAI, ClassOutput, `invalid 'max_(?:completion_|output_)?tokens': integer above maximum value\. expected a value <= {limit}, but got {output}`},
+	{"google", ClassOutput, `maxoutputtokens value of {output} but the supported range is`},
+	{"dashscope", ClassOutput, `range of max_(?:completion_)?tokens should be \[1, {limit}\]`},
+	{"openai", ClassOutput, `invalid 'max_(?:completion_|output_)?tokens': integer above maximum value\. expected a value <= {limit}, but got {output}`},
 	{"", ClassOutput, `(?:^|[^+] |[^\w ])(?:max_(?:completion_|output_)?tokens|max(?:output)?tokens)\b'?(?: \(?{output}\)?)? (?:cannot exceed|must not exceed|(?:must|should) be (?:less than or equal to|at most|no more than|<=)) {limit}`},
 })
 
 // others are the words of the remaining classes.
 var others = compile([]rule{
-	{Anthropic, ClassThinking, `thinking block\b.*\bbound to (?:a|another) (?:different )?conversation|\bprefix_(?:binding_)?mismatch`},
-	{Anthropic, ClassThinking, `\binvalid .?signature.? in .?(?:redacted_)?thinking|\bredacted_thinking.? blocks? .*\bcannot be modified`},
+	{"anthropic", ClassThinking, `thinking block\b.*\bbound to (?:a|another) (?:different )?conversation|\bprefix_(?:binding_)?mismatch`},
+	{"anthropic", ClassThinking, `\binvalid .?signature.? in .?(?:redacted_)?thinking|\bredacted_thinking.? blocks? .*\bcannot be modified`},
 	{"", ClassAllowance, `request too large for.*(?:per min|tpm|per day).*limit:? {limit}, requested:? {actual}`},
 	{"", ClassBilling, `insufficient.?(?:quota|balance|credit|funds)|upgrade to a paid|(?:monthly|spend\w*) limit|(?:purchase|buy)\w* (?:more )?credits|余额不足|欠费|credit balance is too low|requires more credits|billing_|payment required|spending limit`},
 	{"", ClassRate, `rate.?limit|too many requests|(?:tokens|requests)[ _]per[ _](?:min|day|hour|second)|per minute|\((?:tpm|tpd|rpm|rpd)\)`},
