@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -97,6 +98,20 @@ func (e *Edge) Post(session, verb, body string, headers ...string) (int, events.
 		}
 	}
 	return status, out
+}
+
+// Open sends the beginning of a request, and leaves the connection open.
+func (e *Edge) Open(text string) net.Conn {
+	e.T.Helper()
+	c, err := net.Dial("tcp", e.Listener.Addr())
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	e.T.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, text); err != nil {
+		e.T.Fatal(err)
+	}
+	return c
 }
 
 // StartEdge starts a listener for agents that a worker answers.

@@ -23,20 +23,6 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// open sends the beginning of a request, and leaves the connection open.
-func open(e *workertest.Edge, text string) net.Conn {
-	e.T.Helper()
-	c, err := net.Dial("tcp", e.Listener.Addr())
-	if err != nil {
-		e.T.Fatal(err)
-	}
-	e.T.Cleanup(func() { c.Close() })
-	if _, err := io.WriteString(c, text); err != nil {
-		e.T.Fatal(err)
-	}
-	return c
-}
-
 // untilInTime sends a request again while the machine was too slow for it: a place that is refused has another code.
 func untilInTime(e *workertest.Edge, method, path, body string) (status int, text string) {
 	for late := time.Now().Add(workertest.WaitLimit); ; {
@@ -58,7 +44,7 @@ func TestReadsWaitTheirTurn(t *testing.T) {
 	}
 	const path = "/v1/sessions/default/s"
 	for range 40 { // of a turn that does not come
-		open(e, "GET "+path+"/context?turn=999&wait_ms=8000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+workertest.DefaultToken+"\r\n\r\n")
+		e.Open("GET " + path + "/context?turn=999&wait_ms=8000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n\r\n")
 	}
 	l.Await(t, func() bool { return l.Held(limit.Waits) >= 40 })
 	var all sync.WaitGroup
@@ -124,7 +110,7 @@ func TestMemoryUntilAnswer(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	r, e, l := env.RunLimitedEdge(64 << 20)
 	body := `{"turn":999,"wait_ms":8000,"messages":[{"role":"user","content":"` + strings.Repeat("x", 3<<20) + `"}]}`
-	c := open(e, fmt.Sprintf("POST /v1/sessions/default/s/check HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", workertest.DefaultToken, len(body), body))
+	c := e.Open(fmt.Sprintf("POST /v1/sessions/default/s/check HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", workertest.DefaultToken, len(body), body))
 	l.Await(t, func() bool { return l.Held(limit.Waits) > 0 }) // it was decoded, and waits for its turn
 	if held := l.Held(limit.Memory); held < 9<<20 {
 		t.Errorf("%d bytes count for a body of 3 MiB that is decoded", held)
@@ -155,7 +141,7 @@ func TestMemoryOfStuckFollowers(t *testing.T) {
 		e.Post("s", "rewind?wait_ms=8000", fmt.Sprintf(`{"generation":%d}`, n%2))
 	}
 	l.Await(t, func() bool { return l.Held(limit.Memory) == 0 && l.Held(limit.Streams) == 0 })
-	c := open(e, "")
+	c := e.Open("")
 	if err := c.(*net.TCPConn).SetReadBuffer(128 << 10); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +266,7 @@ func TestDrippingRequests(t *testing.T) {
 	r, e, l := env.RunLimitedEdge(32 << 20)
 	for _, length := range []string{"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "Content-Length: 33000000\r\n\r\n{"} {
 		for range 20 {
-			open(e, "POST /v1/compress HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+workertest.DefaultToken+"\r\n"+length)
+			e.Open("POST /v1/compress HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n" + length)
 		}
 	}
 	l.Await(t, func() bool { return l.Held(limit.Memory) > 0 })
@@ -306,7 +292,7 @@ func TestUnfinishedBodiesOfSession(t *testing.T) {
 	}
 	e.Post("s", "turns", string(workertest.Turn(1)))
 	for range 40 {
-		open(e, "POST /mcp/default/s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+workertest.SessionToken+
+		e.Open("POST /mcp/default/s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.SessionToken +
 			"\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
 	}
 	if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions/default/s/context", ""); status != 200 {
@@ -341,7 +327,7 @@ func TestAttachBesideSlowModel(t *testing.T) {
 	slow := `{"summary_ms":60000,"provider":"openai","model":"gpt-4","attachments":[` + workertest.Attachment("a.go", 60_000) + "," + workertest.Attachment("b.go", 60_000) + `]}`
 	for range 20 {
 		for token, tenant := range map[string]string{workertest.AcmeToken: "acme", workertest.DefaultToken: "default"} {
-			open(e, fmt.Sprintf("POST /v1/sessions/%s/s/attach HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", tenant, token, len(slow), slow))
+			e.Open(fmt.Sprintf("POST /v1/sessions/%s/s/attach HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", tenant, token, len(slow), slow))
 		}
 	}
 	l.Await(t, func() bool { return l.Held(limit.Models) >= 2 })
@@ -360,7 +346,7 @@ func TestTokenOfSessionReceivesNoEvents(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	r, e := env.RunEdge()
-	c := open(e, "GET /v1/sessions/default/s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+workertest.DefaultToken+"\r\n\r\n")
+	c := e.Open("GET /v1/sessions/default/s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n\r\n")
 	in := bufio.NewReader(c)
 	for line := ""; !strings.HasPrefix(line, "id:"); {
 		var err error
@@ -417,7 +403,7 @@ func TestChunksEndConnection(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	r, e := env.RunEdge()
 	for _, more := range []string{"", "Content-Length: 5\r\n"} {
-		c := open(e, "POST /v1/sessions/default/s/end HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+workertest.DefaultToken+"\r\n"+more+"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+		c := e.Open("POST /v1/sessions/default/s/end HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n" + more + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(workertest.WaitLimit))
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {

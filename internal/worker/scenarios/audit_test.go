@@ -1,4 +1,4 @@
-package service_test
+package scenarios_test
 
 import (
 	"cmp"
@@ -165,6 +165,33 @@ func TestAuditLogIsFull(t *testing.T) {
 		t.Error(e)
 	}
 	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An operator's token that receives events, retrieves an original or syncs is in the audit log; that of a tenant is not.
+func TestOperatorsReadsAreRecorded(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	_, stored := e.Post("s", "turns", `{"turn":1,"messages":[{"role":"user","content":"text"}]}`)
+	hash := events.ContentHash(stored.Seq, "text")
+	for _, token := range []string{workertest.DefaultToken, workertest.OperatorToken} {
+		if status, text := e.Do(token, "GET", "/v1/retrieve/"+hash, ""); status != 200 {
+			t.Errorf("retrieve: %d %s", status, text)
+		}
+		if status, text := e.Do(token, "POST", "/v1/sessions/default/s/sync", `{"messages":[{"role":"user","content":"text"}],"dry_run":true}`); status != 200 {
+			t.Errorf("sync: %d %s", status, text)
+		}
+		c := e.Open("GET /v1/sessions/default/s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n")
+		if _, err := c.Read(make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := gocmp.Diff([]string{"events token default.s", "retrieve token default.s", "sync token default.s"}, env.Audit(audit.Selection{})); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
