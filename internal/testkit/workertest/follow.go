@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/worker"
 )
 
 // Event is one event of a stream.
@@ -34,7 +35,24 @@ func (e *Edge) Follow(session, after string) (received <-chan Event, stop func()
 func Follow(t *testing.T, addr, session, after string) (received <-chan Event, stop func(), err error) {
 	t.Helper()
 	session, query, _ := strings.Cut(session, "?")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/sessions/default/"+session+"/events?"+query, http.NoBody)
+	return receive(t, addr+"/v1/sessions/default/"+session+"/events?"+query, after)
+}
+
+// Signals receives what a monitor shows operators of a session that a query names, after one id;
+// "" is now.
+func Signals(t *testing.T, m *worker.Monitor, query, after string) (received <-chan Event, stop func()) {
+	t.Helper()
+	received, stop, err := receive(t, m.Addr()+"/v1/events"+query, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return received, stop
+}
+
+// receive follows a stream from an address on.
+func receive(t *testing.T, from, after string) (received <-chan Event, stop func(), err error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+from, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
