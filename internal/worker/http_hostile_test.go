@@ -16,20 +16,11 @@ import (
 // statusOf returns the status of a request with some headers.
 func statusOf(t *testing.T, m *worker.Monitor, method, path string, header http.Header) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+m.Addr()+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = header
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if cors := resp.Header.Get("Access-Control-Allow-Origin"); cors != "" {
+	a := workertest.Send(t, m, method, path, "", header)
+	if cors := a.Header.Get("Access-Control-Allow-Origin"); cors != "" {
 		t.Errorf("%s %s allows %q", method, path, cors)
 	}
-	return resp.StatusCode
+	return a.Status
 }
 
 // A page of another site cannot query a worker through the browser of its user, also not on

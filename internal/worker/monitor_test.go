@@ -15,29 +15,11 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
-	"compactd/internal/summarize/llm"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
 )
-
-// awaitMetric waits until /metrics contains a text.
-func awaitMetric(t *testing.T, m *worker.Monitor, want string) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(workertest.WaitLimit); ; <-tick.C {
-		_, body := workertest.Get(t, m, "/metrics", "", "")
-		if strings.Contains(body, want) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s in\n%s", want, body)
-		}
-	}
-}
 
 // A worker is healthy from its start, ready once it has caught up, and not ready any more once
 // it is stopped.
@@ -253,45 +235,5 @@ func TestMonitorRefuses(t *testing.T) {
 	}
 	if !strings.HasPrefix(m.Addr(), "127.0.0.1:") {
 		t.Errorf("a missing host is %s", m.Addr())
-	}
-}
-
-// Hostile actors, secrets in metrics: after good, hostile and compacted sessions no endpoint
-// returns a word, a tenant or a session of them.
-func TestMetricsNameNoSession(t *testing.T) {
-	env := workertest.New(t, t.TempDir())
-	env.Summarizer = llm.New()
-	env.Config = workertest.NewConfig(t, policy.Default())
-	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	r := env.Monitor(m, "")
-	publish := func(kind events.Kind, data string) {
-		at := events.Published(kind, events.Address{Tenant: "t-" + workertest.Canary, Session: "s-" + workertest.Canary})
-		if _, err := env.JS.Publish(t.Context(), at, []byte(data)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for n := 1; n <= 20; n++ {
-		publish(events.KindTurn, strings.ReplaceAll(string(workertest.Turn(n)), "word", workertest.Canary))
-	}
-	publish(events.KindTurn, `{"`+workertest.Canary+`"`)
-	publish(events.KindCompact, `{"v":1,"id":"`+workertest.Canary+`","focus":"`+workertest.Canary+`"}`)
-	env.AwaitDecided()
-	workertest.AwaitReadyz(t, m)
-	awaitMetric(t, m, `summaries_total{by="embedded",`)
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
-		_, body := workertest.Get(t, m, path, "", "")
-		all.WriteString(body)
-	}
-	if strings.Contains(all.String(), workertest.Canary) {
-		t.Errorf("an endpoint returns the canary:\n%s", all.String())
-	}
-	for _, want := range []string{`rejected_total{code="bad_json"} 1`, `result="compacted"`, `saved_tokens_total{reason=`} {
-		if !strings.Contains(all.String(), want) {
-			t.Errorf("no %s: the test shows nothing\n%s", want, all.String())
-		}
 	}
 }

@@ -56,6 +56,17 @@ func (env *Env) Lineage(session string) []codec.Raw {
 	return slices.Concat(turns...)
 }
 
+// WantLineage compares that of a session.
+func (env *Env) WantLineage(session string, want []codec.Raw) {
+	env.T.Helper()
+	if got := env.Lineage(session); events.OpenAI.DigestOf(got) != events.OpenAI.DigestOf(want) {
+		env.T.Errorf("%s has %d messages, want %d:\n%.600s\n%.600s", session, len(got), len(want), got, want)
+	}
+}
+
+// LoggedTurns counts the turns of a session in the log, also those that were retracted.
+func (env *Env) LoggedTurns(session string) int { return len(env.Logged(session, events.KindTurn)) }
+
 // BeginsWith reports whether messages begin with others, byte by byte.
 func BeginsWith(messages, head []codec.Raw) bool {
 	return len(messages) >= len(head) && slices.EqualFunc(messages[:len(head)], head, func(a, b codec.Raw) bool { return bytes.Equal(a, b) })

@@ -35,42 +35,51 @@ func NewMonitor(t *testing.T, c worker.MonitorConfig) *worker.Monitor {
 	return m
 }
 
-// Get sends a GET to a monitor; token and host may be "".
-func Get(t *testing.T, m *worker.Monitor, path, token, host string) (int, string) {
+// Answer is what a monitor answers over HTTP.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Send sends a request to a monitor, with headers, Host among them.
+func Send(t *testing.T, m *worker.Monitor, method, path, body string, h http.Header) Answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.Addr()+path, http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+m.Addr()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Host = host
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
+	if h != nil {
+		r.Header, r.Host = h, h.Get("Host")
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return Answer{resp.StatusCode, resp.Header, string(data)}
+}
+
+// Get sends a GET to a monitor; token and host may be "".
+func Get(t *testing.T, m *worker.Monitor, path, token, host string) (int, string) {
+	t.Helper()
+	h := http.Header{"Host": {host}}
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	a := Send(t, m, http.MethodGet, path, "", h)
+	return a.Status, a.Body
 }
 
 // Post sends a POST with JSON to a monitor.
 func Post(t *testing.T, m *worker.Monitor, path, body string) (status int, answer string) {
 	t.Helper()
-	r, err := http.Post("http://"+m.Addr()+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.StatusCode, string(data)
+	a := Send(t, m, http.MethodPost, path, body, http.Header{"Content-Type": {"application/json"}})
+	return a.Status, a.Body
 }
 
 // Readyz returns the checks that /readyz finds failed.

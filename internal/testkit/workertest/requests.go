@@ -91,3 +91,21 @@ func (env *Env) Recall(in string) events.RecallResponse {
 	}
 	return out
 }
+
+// Listed requests all sessions in pages of a limit, with what else selects them, and returns the last page too.
+func (env *Env) Listed(selected string, limit int) (all []events.SessionSummary, last events.SessionsResponse) {
+	env.T.Helper()
+	for after := ""; ; {
+		last = events.SessionsResponse{}
+		if e := env.Request(events.SubjectSessions, fmt.Sprintf(`{%s,"limit":%d,"after":%q}`, selected, limit, after), &last); e != nil {
+			env.T.Fatalf("%s after %q: %s %s", selected, after, e.Code, e.Message)
+		}
+		if len(last.Sessions) > limit {
+			env.T.Errorf("%s after %q: %d sessions, at most %d were wanted", selected, after, len(last.Sessions), limit)
+		}
+		if all = append(all, last.Sessions...); last.After == nil {
+			return all, last
+		}
+		after = last.After.String()
+	}
+}

@@ -1,6 +1,7 @@
 package workertest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,30 @@ func (a *SyncAgent) Call(n, size int) {
 	a.History = append(a.History,
 		codec.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}`, n, n)),
 		codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, n, strings.Repeat(fmt.Sprintf("line %d of the file. ", n), size))))
+}
+
+// Work lets the agent call a tool in each of some steps, and syncs behind each.
+func (a *SyncAgent) Work(steps int) {
+	a.T.Helper()
+	if len(a.History) == 0 {
+		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
+	}
+	for range steps {
+		a.Call(len(a.History), 60)
+		a.Sync(0, "")
+	}
+}
+
+// Holder is the session that has the history after a sync.
+func (a *SyncAgent) Holder() string { return cmp.Or(a.Last.Session, a.Session) }
+
+// WantHeld checks that the last answer is inside the window, and that its session has the history once.
+func (a *SyncAgent) WantHeld() {
+	a.T.Helper()
+	if !a.Last.Budget.WithinBudget {
+		a.T.Errorf("%+v", a.Last.Budget)
+	}
+	a.Env.WantLineage(a.Holder(), a.History[align.Read(events.OpenAI, a.History, 0).Lead:])
 }
 
 // Request sends a sync with more fields, of the messages from an index on.

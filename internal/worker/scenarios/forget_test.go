@@ -3,12 +3,14 @@ package scenarios_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
@@ -658,5 +661,62 @@ func TestForgetGrown(t *testing.T) {
 	env.Stop()
 	if found := filesContaining(t, secret, where...); len(found) > 0 {
 		t.Errorf("after the stop the secret is in %q", found)
+	}
+}
+
+// An operator erases a session over HTTP, and is answered when it is done. Agents may not, also
+// not their own. An erased text is not retrieved any more.
+func TestAgentsForget(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	const path = "/v1/sessions/default/chat%2F1"
+	var first events.EventResponse
+	for n := 1; n <= 3; n++ {
+		status, got := e.Post("chat/1", "turns", string(workertest.Turn(n)))
+		if status != 200 {
+			t.Fatalf("turn %d: %d %+v", n, status, got)
+		}
+		if n == 1 {
+			first = got
+		}
+	}
+	text := strings.Repeat(fmt.Sprintf("word %d ", 1), 200)
+	hash := events.ContentHash(first.Seq, text)
+	if status, got := e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 200 || !strings.Contains(got, text) {
+		t.Fatalf("before: %d %.200s", status, got)
+	}
+	before := env.LogEnd()
+	for name, body := range map[string]string{"an agent": "", "a field that it does not know": `{"turn":2}`} {
+		token, want := workertest.DefaultToken, 403
+		if body != "" {
+			token, want = workertest.OperatorToken, 400
+		}
+		if status, got := e.Do(token, "POST", path+"/forget", body); status != want || !strings.Contains(got, `"hint"`) {
+			t.Errorf("%s: %d %s", name, status, got)
+		}
+	}
+	if env.LogEnd() != before {
+		t.Error("a refused erasure is published")
+	}
+	status, got := e.Do(workertest.OperatorToken, "POST", path+"/forget?wait_ms=8000", `{"id":"erase-1"}`)
+	for end := time.Now().Add(workertest.WaitLimit); status == 202 && time.Now().Before(end); { // sent again, it waits on
+		status, got = e.Do(workertest.OperatorToken, "POST", path+"/forget?wait_ms=8000", `{"id":"erase-1"}`)
+	}
+	var out events.EventResponse
+	if err := json.Unmarshal([]byte(got), &out); err != nil || status != 200 || !out.Accepted || out.Erased == nil || out.Erased.Events != 3 || out.Erased.Seq != out.Seq {
+		t.Fatalf("%d %s", status, got)
+	}
+	if err := schematest.Validate("event-response", []byte(got)); err != nil {
+		t.Error(err)
+	}
+	if status, got := e.Do(workertest.DefaultToken, "GET", path+"/context", ""); status != 200 || !strings.Contains(got, `"known":false`) {
+		t.Errorf("after: %d %s", status, got)
+	}
+	if status, got := e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 404 {
+		t.Errorf("an original that was erased: %d %.200s", status, got)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -149,3 +149,24 @@ func TestSquattedIdle(t *testing.T) {
 		}
 	})
 }
+
+// The id that another tenant has used first keeps no event from being stored, and it counts once.
+func TestAgentsSquattedID(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	m := nats.NewMsg("session.turn.globex.x")
+	m.Header.Set(nats.MsgIdHdr, "t1")
+	m.Data = workertest.Turn(1)
+	if _, err := env.JS.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	status, got := e.Post("s1", "turns", string(workertest.Turn(1)))
+	again, same := e.Post("s1", "turns", string(workertest.Turn(1)))
+	if status != 200 || got.Duplicate || again != 200 || !same.Duplicate || same.Seq != got.Seq {
+		t.Errorf("%d %+v, then %d %+v", status, got, again, same)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}

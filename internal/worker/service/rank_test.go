@@ -10,23 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/observe"
 )
-
-// ranked lists all sessions in one order, in pages.
-func ranked(env *workertest.Env, in string, limit int) (all []events.SessionSummary, last events.SessionsResponse) {
-	env.T.Helper()
-	for after := ""; ; {
-		var out events.SessionsResponse
-		if e := env.Request(events.SubjectSessions, fmt.Sprintf(`{%s,"limit":%d,"after":%q}`, in, limit, after), &out); e != nil {
-			env.T.Fatalf("%s after %q: %s %s", in, after, e.Code, e.Message)
-		}
-		if all = append(all, out.Sessions...); out.After == nil {
-			return all, out
-		}
-		after = out.After.String()
-	}
-}
 
 // The sessions of all tenants are listed in one order, whichever workers serve them, in memory or not,
 // each once whatever the size of a page; texts and levels select some. Tenants have the sums.
@@ -52,7 +36,7 @@ func TestRanking(t *testing.T) {
 	<-second.Worker.Ready()
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	for _, limit := range []int{1, 7, 500} {
-		all, last := ranked(env, `"tenant":"*","sort":"turns"`, limit)
+		all, last := env.Listed(`"tenant":"*","sort":"turns"`, limit)
 		if len(all) != 30 || last.Total != 30 || last.Matched != 30 || len(last.Missing) > 0 {
 			t.Fatalf("in pages of %d: %d sessions, %+v", limit, len(all), last)
 		}
@@ -69,7 +53,7 @@ func TestRanking(t *testing.T) {
 		`"tenant":"t1","sort":"fill"`: 10, `"tenant":"*","text":"S0"`: 10, `"tenant":"*","text":"none"`: 0, `"tenant":"*","level":"blocking"`: 0,
 		`"tenant":"*","sort":"remaining","order":"desc"`: 30, `"tenant":"*","sort":"name","order":"desc"`: 30,
 	} {
-		all, last := ranked(env, in, 4)
+		all, last := env.Listed(in, 4)
 		if len(all) != want || last.Matched != int64(want) {
 			t.Errorf("%s: %d sessions, want %d; %d match", in, len(all), want, last.Matched)
 		}
@@ -111,41 +95,5 @@ func wantTenants(env *workertest.Env) {
 	}
 	if diff := cmp.Diff(map[string][2]int64{"t0": {10, 1}, "t1": {10, 0}, "t2": {10, 0}}, got); diff != "" {
 		env.T.Errorf("sessions and refusals (-want +got):\n%s", diff)
-	}
-}
-
-// The bytes that a tenant stored in the last hour are counted from the log: a restart begins no new hour.
-func TestHourOutlivesARestart(t *testing.T) {
-	t.Parallel()
-	env := workertest.New(t, t.TempDir())
-	first := env.Start("a", observe.Listener{})
-	<-first.Worker.Ready()
-	for n := 1; n <= 24; n++ {
-		env.PublishFor("acme", events.KindTurn, "s1", workertest.Turn(n))
-	}
-	env.AwaitDecided()
-	stored := env.OutcomesOf("acme").Bytes
-	hour := func() int64 {
-		t.Helper()
-		var out events.TenantsResponse
-		if e := env.Request(events.SubjectTenants, `{}`, &out); e != nil || len(out.Tenants) != 1 {
-			t.Fatalf("tenants: %+v %+v", e, out)
-		}
-		return out.Tenants[0].OutcomeBytes
-	}
-	before := hour()
-	if before == 0 || before > stored {
-		t.Errorf("%d bytes of the hour, %d are stored", before, stored)
-	}
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	second := env.Start("b", observe.Listener{})
-	<-second.Worker.Ready()
-	if after := hour(); after < before {
-		t.Errorf("%d bytes of the hour before a restart, %d behind it", before, after)
-	}
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -15,18 +15,6 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// grow lets an agent work until its history was compacted.
-func grow(a *workertest.SyncAgent, steps int) {
-	a.T.Helper()
-	if len(a.History) == 0 {
-		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
-	}
-	for range steps {
-		a.Call(len(a.History), 60)
-		a.Sync(0, "")
-	}
-}
-
 // end ends the session of an agent.
 func end(a *workertest.SyncAgent, round int) {
 	a.T.Helper()
@@ -44,11 +32,11 @@ func end(a *workertest.SyncAgent, round int) {
 
 func wantSyncRefused(a *workertest.SyncAgent, code events.Code, more string) {
 	a.T.Helper()
-	before := turnsOf(a.Env, a.Session)
+	before := a.Env.LoggedTurns(a.Session)
 	if out, bad := a.Request(0, more); bad == nil || bad.Code != code {
 		a.T.Errorf("%s: %+v %+v, want %s", more, out, bad, code)
 	}
-	if after := turnsOf(a.Env, a.Session); after != before {
+	if after := a.Env.LoggedTurns(a.Session); after != before {
 		a.T.Errorf("%s was published: %d turns, then %d", code, before, after)
 	}
 }
@@ -71,13 +59,13 @@ func TestSyncCases(t *testing.T) {
 	}
 	t.Run("another history", func(t *testing.T) {
 		a := agent(t, "other")
-		grow(a, 3)
+		a.Work(3)
 		kept := a.History
 		a.History = nil
 		a.Add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
 		wantSyncRefused(a, events.CodeOtherHistory, `,"on_diverge":"refuse"`)
 		a.Sync(0, `,"branch":"research"`) // a sub-agent
-		if id, _ := events.SessionID("other/research"); a.Last.Session != "" && a.Last.Session != id || turnsOf(env, id) != 1 {
+		if id, _ := events.SessionID("other/research"); a.Last.Session != "" && a.Last.Session != id || env.LoggedTurns(id) != 1 {
 			t.Errorf("%+v", a.Last)
 		}
 		a.History = kept
@@ -99,10 +87,10 @@ func TestSyncCases(t *testing.T) {
 	})
 	t.Run("compacted by its client", func(t *testing.T) {
 		a := agent(t, "own")
-		grow(a, 4)
+		a.Work(4)
 		n := len(a.History)
 		a.History = append([]codec.Raw{codec.Raw(`{"role":"user","content":"A summary of mine: it fails in retry.go."}`)}, a.History[n-2:]...)
-		grow(a, 1)
+		a.Work(1)
 		branch := a.Last.Session
 		if got := env.Lineage(branch); len(got) != len(a.History) || len(env.Lineage(a.Session)) != n {
 			t.Errorf("the branch has %d messages of %d, and the session %d", len(got), len(a.History), len(env.Lineage(a.Session)))
@@ -142,14 +130,14 @@ func TestSyncCases(t *testing.T) {
 	})
 	t.Run("members that no dialect defines", func(t *testing.T) {
 		a := agent(t, "unknown")
-		grow(a, 2)
+		a.Work(2)
 		a.History = append(a.History, codec.Raw(`{"role":"user","content":"","user_input_multi_content":[{"type":"text","text":"Look at this."}]}`))
 		a.Sync(0, "")
 		if n := len(a.Sent); n != len(a.History) || string(a.Sent[n-1]) != string(a.History[n-1]) || len(a.Last.Warnings) > 0 {
 			t.Errorf("%+v: %s", a.Last, a.Sent[n-1])
 		}
 		a.History = append(a.History, codec.Raw(`{"role":"user","content":" "}`))
-		grow(a, 1)
+		a.Work(1)
 		wantWarning(a, events.CodeMessagesDropped)
 		a.Sync(0, `,"refused":{"status":0,"error":"prompt is too long"}`)
 	})
@@ -170,19 +158,19 @@ func TestSyncCases(t *testing.T) {
 	})
 	t.Run("refuse", func(t *testing.T) {
 		a := agent(t, "refuse")
-		grow(a, 3)
+		a.Work(3)
 		a.History = slices.Clone(a.History[:3])
 		a.Add("user", "another way")
 		wantSyncRefused(a, events.CodeDiverged, `,"on_diverge":"refuse"`)
 		a.Sync(0, `,"on_diverge":"branch"`)
 		branch := a.Last.Session
-		if branch == "" || turnsOf(env, branch) != 1 || len(env.Lineage(a.Session)) != 7 {
+		if branch == "" || env.LoggedTurns(branch) != 1 || len(env.Lineage(a.Session)) != 7 {
 			t.Errorf("%+v", a.Last)
 		}
 		a.Call(7, 3)
 		a.Sync(0, `,"on_diverge":"branch"`) // the same branch
-		if a.Last.Session != branch || turnsOf(env, branch) != 2 {
-			t.Errorf("%s, then %s with %d turns", branch, a.Last.Session, turnsOf(env, branch))
+		if a.Last.Session != branch || env.LoggedTurns(branch) != 2 {
+			t.Errorf("%s, then %s with %d turns", branch, a.Last.Session, env.LoggedTurns(branch))
 		}
 	})
 	t.Run("ended and begun again", func(t *testing.T) {
@@ -190,7 +178,7 @@ func TestSyncCases(t *testing.T) {
 		a.Add("user", "Why does it fail? It must not, and the reason is in none of the logs.")
 		for round := 1; round <= 3; round++ { // within the time that the server compares message ids
 			a.Sync(0, "")
-			if got := turnsOf(env, a.Session); got != round || a.Last.Turns != 1 {
+			if got := env.LoggedTurns(a.Session); got != round || a.Last.Turns != 1 {
 				t.Fatalf("begun %d times: %d turns in the log, %d in the session", round, got, a.Last.Turns)
 			}
 			a.WantContext()
@@ -217,24 +205,24 @@ func TestSyncCases(t *testing.T) {
 	})
 	t.Run("a shorter history", func(t *testing.T) {
 		a := agent(t, "short")
-		grow(a, 12)
+		a.Work(12)
 		whole := a.History
-		before := turnsOf(env, a.Session)
+		before := env.LoggedTurns(a.Session)
 		for n := range len(whole) - 1 {
 			a.History = whole[:n+1]
 			a.Sync(0, "")
-			if turnsOf(env, a.Session) != before {
+			if env.LoggedTurns(a.Session) != before {
 				t.Fatalf("%d of %d messages were published", n+1, len(whole))
 			}
 		}
 	})
 	t.Run("sends back what it got", func(t *testing.T) {
 		a := agent(t, "views")
-		grow(a, 1)
+		a.Work(1)
 		kept := false
 		for range 25 {
 			a.History = slices.Clone(a.Sent) // it has nothing else any more
-			a.Call(turnsOf(env, a.Session), 60)
+			a.Call(env.LoggedTurns(a.Session), 60)
 			a.Sync(0, "")
 			a.WantContext()
 			kept = kept || a.Last.Changed && a.Last.Generation > 1 && slices.ContainsFunc(a.Last.Parts, func(p events.SyncPart) bool { return p.Keep != nil && p.Keep[0] > 0 })
@@ -248,16 +236,16 @@ func TestSyncCases(t *testing.T) {
 		a.History = slices.Clone(a.Sent)
 		a.History = slices.Delete(a.History, 0, 1)
 		a.Add("user", "and on")
-		turns := turnsOf(env, a.Session)
+		turns := env.LoggedTurns(a.Session)
 		a.Sync(0, "")
 		wantWarning(a, events.CodeEditedView)
-		if a.Last.Session == "" || turnsOf(env, a.Session) != turns {
+		if a.Last.Session == "" || env.LoggedTurns(a.Session) != turns {
 			t.Errorf("%+v", a.Last)
 		}
 	})
 	t.Run("unstable", func(t *testing.T) {
 		a := agent(t, "unstable")
-		grow(a, 2)
+		a.Work(2)
 		for i := range 4 {
 			a.History[1] = codec.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
 			a.Call(50+i, 20)
@@ -270,7 +258,7 @@ func TestSyncCases(t *testing.T) {
 	})
 	t.Run("prefix", func(t *testing.T) {
 		a := agent(t, "prefix")
-		grow(a, 3)
+		a.Work(3)
 		out, bad := a.Request(2, `,"prefix":{"count":2,"hash":"000102030405060708090a0b0c0d0e0f"}`)
 		if bad != nil || out.Need != events.NeedAll {
 			t.Errorf("%+v %+v", out, bad)
@@ -278,12 +266,12 @@ func TestSyncCases(t *testing.T) {
 	})
 	t.Run("refused and dry", func(t *testing.T) {
 		a := agent(t, "refused")
-		grow(a, 3)
-		turns := turnsOf(env, a.Session)
+		a.Work(3)
+		turns := env.LoggedTurns(a.Session)
 		view := a.Last.View
 		a.Call(77, 60)
 		a.Sync(0, `,"dry_run":true`)
-		if turnsOf(env, a.Session) != turns || a.Last.Known != 7 || a.Last.Count != 7 {
+		if env.LoggedTurns(a.Session) != turns || a.Last.Known != 7 || a.Last.Count != 7 {
 			t.Errorf("%+v", a.Last)
 		}
 		a.History = a.History[:7]
@@ -301,7 +289,7 @@ func TestSyncCases(t *testing.T) {
 	})
 	t.Run("two callers", func(t *testing.T) {
 		a := agent(t, "two")
-		grow(a, 1)
+		a.Work(1)
 		b := *a
 		b.History = slices.Clone(a.History)
 		a.Call(5, 10)

@@ -206,7 +206,7 @@ func TestSyncFits(t *testing.T) {
 						stays = append(stays, w.result(id+"b", "nothing"), w.user(fmt.Sprintf("Another question, the one of step %d: is it really so?", i)))
 					}
 				}
-				t.Logf("prefix kept in %d of 60 calls, changed in %d, unrecorded in %d, %d turns in the log", same, changed, unrecorded, turnsOf(env, a.Session))
+				t.Logf("prefix kept in %d of 60 calls, changed in %d, unrecorded in %d, %d turns in the log", same, changed, unrecorded, env.LoggedTurns(a.Session))
 				least := 30                                           // a step is a tenth of the window
 				if w.format == events.Responses && name == "window" { // it is mostly short enough, and begins later in each call
 					least = 0
@@ -214,7 +214,7 @@ func TestSyncFits(t *testing.T) {
 				if same < least || changed < 30 {
 					t.Errorf("prefix kept in %d of 60 calls, changed in %d", same, changed)
 				}
-				if n := turnsOf(env, a.Session); name == "tail" && n > 64 || name != "tail" && n > 12 {
+				if n := env.LoggedTurns(a.Session); name == "tail" && n > 64 || name != "tail" && n > 12 {
 					t.Errorf("%d turns in the log", n)
 				}
 			})
@@ -266,7 +266,7 @@ func TestSyncFitRestarts(t *testing.T) {
 		if name == "middle" && recorded < 2 { // from its third time on
 			t.Errorf("%s: recorded in the last %d calls", name, recorded)
 		}
-		if n := turnsOf(env, name); name != "tail" && n > 25 || n > 45 {
+		if n := env.LoggedTurns(name); name != "tail" && n > 25 || n > 45 {
 			t.Errorf("%s: %d turns in the log", name, n)
 		}
 	}

@@ -3,11 +3,8 @@ package syncs_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
-	"compactd/internal/align"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
@@ -28,46 +25,6 @@ func forkOf(env *workertest.Env, session string) *events.Fork {
 	return turn.Fork
 }
 
-// knownTurns is how many turns a session has.
-func knownTurns(env *workertest.Env, session string) int64 {
-	env.T.Helper()
-	reply, err := env.Conn.Request("compactd.stats", fmt.Appendf(nil, `{"session":%q}`, session), workertest.WaitLimit)
-	if err != nil {
-		env.T.Fatal(err)
-	}
-	var out events.StatsResponse
-	if err := codec.Unmarshal(reply.Data, &out); err != nil {
-		env.T.Fatal(err)
-	}
-	return out.Turns
-}
-
-// wantHistory checks which history a session has.
-func wantHistory(env *workertest.Env, session string, want []codec.Raw) {
-	env.T.Helper()
-	if got := env.Lineage(session); events.OpenAI.DigestOf(got) != events.OpenAI.DigestOf(want) {
-		env.T.Errorf("%s has %d messages, want %d:\n%.600s\n%.600s", session, len(got), len(want), got, want)
-	}
-}
-
-// holder is the session that has the history of the agent after a sync.
-func holderOf(a *workertest.SyncAgent) string {
-	if a.Last.Session != "" {
-		return a.Last.Session
-	}
-	return a.Session
-}
-
-// fits checks that the last answer is inside the window and valid, and that its session has the
-// history once.
-func fits(a *workertest.SyncAgent) {
-	a.T.Helper()
-	if !a.Last.Budget.WithinBudget {
-		a.T.Errorf("%+v", a.Last.Budget)
-	}
-	wantHistory(a.Env, holderOf(a), a.History[align.Read(events.OpenAI, a.History, 0).Lead:])
-}
-
 // A history is never locked out of its session. An edit of any message is taken; nothing that is
 // another history replaces the session's.
 func TestSyncLineages(t *testing.T) {
@@ -76,7 +33,7 @@ func TestSyncLineages(t *testing.T) {
 	stop := env.Run("a", observe.Listener{})
 	agent := func(t *testing.T, session string, steps int) *workertest.SyncAgent {
 		a := &workertest.SyncAgent{T: t, Env: env, Session: session}
-		grow(a, steps)
+		a.Work(steps)
 		return a
 	}
 	edit := func(a *workertest.SyncAgent, i int, text string) {
@@ -94,23 +51,23 @@ func TestSyncLineages(t *testing.T) {
 			edit(a, i, "edited")
 			for range 2 { // and again, as after an answer that was lost
 				a.Sync(0, "")
-				fits(a)
+				a.WantHeld()
 				if root := i == 0; (a.Last.Session != "") != root || root && events.BranchID(a.Session, a.Last.Branch) != a.Last.Session {
 					t.Errorf("index %d: %+v", i, a.Last)
 				}
 			}
 			a.Add("user", "and on")
 			a.Sync(0, "")
-			fits(a)
-			edited, holder := a.History, holderOf(a)
+			a.WantHeld()
+			edited, holder := a.History, a.Holder()
 			a.History = before // the edit is undone
 			a.Add("user", "as it was")
 			a.Sync(0, "")
-			fits(a)
-			if holderOf(a) == holder {
+			a.WantHeld()
+			if a.Holder() == holder {
 				t.Errorf("index %d: undone, it replaced the edit", i)
 			}
-			wantHistory(env, holder, edited)
+			env.WantLineage(holder, edited)
 		}
 	})
 	t.Run("the model of the session", func(t *testing.T) {
@@ -150,7 +107,7 @@ func TestSyncLineages(t *testing.T) {
 			a.History = nil
 			a.Add("user", text)
 			a.Sync(0, `,"on_diverge":"replace"`)
-			fits(a)
+			a.WantHeld()
 			if a.Last.Session != "" {
 				t.Errorf("%+v", a.Last)
 			}
@@ -174,16 +131,16 @@ func TestSyncLineages(t *testing.T) {
 			for range 3 {
 				a.History = append(a.History, call, result)
 				a.Sync(0, "")
-				fits(a)
+				a.WantHeld()
 				if a.Last.Session == "" {
 					t.Error("it is the session")
 				}
 			}
-			wantHistory(env, a.Session, parent)
+			env.WantLineage(a.Session, parent)
 			a.History = parent
 			a.Add("user", "go on")
 			a.Sync(0, "")
-			fits(a)
+			a.WantHeld()
 			if a.Last.Session != "" {
 				t.Errorf("%+v", a.Last)
 			}
@@ -202,12 +159,12 @@ func TestSyncLineages(t *testing.T) {
 			for i, a := range all {
 				a.Call(100*i+step, 60)
 				a.Sync(0, "")
-				fits(a)
+				a.WantHeld()
 			}
 		}
 		holders := map[string]bool{}
 		for i, a := range all {
-			holders[holderOf(a)] = true
+			holders[a.Holder()] = true
 			if a.Last.Generation == 0 || a.Last.Known != int64(len(a.History)-2) && a.Last.Known == 0 {
 				t.Errorf("lineage %d: %+v", i, a.Last)
 			}
@@ -229,19 +186,19 @@ func TestSyncLineages(t *testing.T) {
 			}
 		}
 		a.Sync(0, "") // it comes again
-		fits(a)
+		a.WantHeld()
 		if a.Last.Session == "" {
 			t.Errorf("%+v", a.Last)
 		}
-		wantHistory(env, a.Session, parent)
+		env.WantLineage(a.Session, parent)
 		a.History = parent
 		a.Call(77, 20)
 		a.Sync(0, "")
-		fits(a)
+		a.WantHeld()
 		a.History = nil
 		a.Add("user", "the session went on in between")
 		a.Sync(0, "")
-		fits(a)
+		a.WantHeld()
 		if a.Last.Session == "" {
 			t.Errorf("%+v", a.Last)
 		}
@@ -254,21 +211,21 @@ func TestSyncLineages(t *testing.T) {
 		for i := range 4 {
 			b.Call(200+i, 20)
 			b.Sync(0, "")
-			fits(&b)
+			b.WantHeld()
 			other = b.History
 			a.History = one
 			a.Call(100+i, 20)
 			a.Sync(0, "")
-			fits(a)
+			a.WantHeld()
 			one = a.History
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
 			stop = env.Run(fmt.Sprintf("memory-%d", i), observe.Listener{})
 		}
-		wantHistory(env, holderOf(a), one)
-		wantHistory(env, holderOf(&b), other)
-		if n := turnsOf(env, holderOf(a)) + turnsOf(env, holderOf(&b)); n > 12 {
+		env.WantLineage(a.Holder(), one)
+		env.WantLineage(b.Holder(), other)
+		if n := env.LoggedTurns(a.Holder()) + env.LoggedTurns(b.Holder()); n > 12 {
 			t.Errorf("%d turns", n)
 		}
 	})
@@ -306,164 +263,6 @@ func TestSyncLineages(t *testing.T) {
 		}
 	})
 	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// An event that ends a session, or erases it, does so with its branches, also with those of branches.
-func TestSyncFamilies(t *testing.T) {
-	for _, kind := range []events.Kind{events.KindEnd, events.KindForget} {
-		t.Run(string(kind), func(t *testing.T) {
-			env := workertest.New(t, t.TempDir())
-			env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-			stop := env.Run("a", observe.Listener{})
-			alone := &workertest.SyncAgent{T: t, Env: env, Session: "b64-cy9vdGhlcg"} // s/other, which is no branch
-			grow(alone, 1)
-			a := &workertest.SyncAgent{T: t, Env: env, Session: "s"}
-			grow(a, 2)
-			all := []string{"s"}
-			note := func() {
-				t.Helper()
-				if fits(a); slices.Contains(all, holderOf(a)) {
-					t.Fatalf("it is in %s", holderOf(a))
-				}
-				all = append(all, holderOf(a))
-			}
-			start := a.History
-			a.History = slices.Clone(start[:3])
-			a.Add("user", "an edit")
-			a.Sync(0, "")
-			a.History = start // undone
-			a.Call(9, 9)
-			a.Sync(0, "")
-			note()
-			a.History = slices.Clone(a.History[:5])
-			a.Add("user", "an edit in the branch")
-			a.Sync(0, "")
-			a.History = slices.Clone(start)
-			a.Call(9, 9)
-			a.Sync(0, "") // undone in the branch
-			note()
-			a.History = nil
-			a.Add("user", "a sub-agent "+strings.Repeat("with a long text ", 9))
-			a.Sync(0, "")
-			note()
-			a.History = nil
-			a.Add("user", "a sub-agent with a name")
-			out, bad := a.Request(0, `,"branch":"research"`)
-			if bad != nil || out.Turns != 1 {
-				t.Fatalf("%+v %+v", out, bad)
-			}
-			all = append(all, events.BranchID("s", "research"))
-			awaitBranches(env, "s", 3)
-			awaitBranches(env, all[1], 1)
-			env.Publish(kind, "s", []byte(`{"id":"over"}`))
-			for _, session := range all {
-				for end := time.Now().Add(workertest.WaitLimit); knownTurns(env, session) > 0; time.Sleep(10 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("%s goes on", session)
-					}
-				}
-				for end := time.Now().Add(workertest.WaitLimit); kind == events.KindForget && turnsOf(env, session) > 0; time.Sleep(10 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("the log has turns of %s", session)
-					}
-				}
-			}
-			if knownTurns(env, alone.Session) == 0 {
-				t.Error("a session with a like name is gone")
-			}
-			a.History = nil
-			grow(a, 1) // it begins again, and has no branches
-			if a.Last.Session != "" || a.Last.Turns != 1 {
-				t.Errorf("%+v", a.Last)
-			}
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
-
-// awaitBranches waits until the log names so many branches of a session.
-func awaitBranches(env *workertest.Env, session string, n int) {
-	env.T.Helper()
-	for end := time.Now().Add(workertest.WaitLimit); len(env.Logged(session, events.KindBranch)) < n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			env.T.Fatalf("the log names %d branches of %s, want %d", len(env.Logged(session, events.KindBranch)), session, n)
-		}
-	}
-}
-
-// A client that follows a session, or has its token, sees its branches, and nothing of another session.
-func TestSyncFamiliesSeen(t *testing.T) {
-	env := workertest.New(t, t.TempDir())
-	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
-	e := env.StartEdge(r.Worker, nil)
-	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s session"))
-	if err := e.Listener.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	other := &workertest.SyncAgent{T: t, Env: env, Session: "b64-cy9vdGhlcg"} // s/other, which is no branch
-	grow(other, 1)
-	all, stop := e.Follow("s?branches=true", "")
-	defer stop()
-	begin := (<-all).ID
-	own, stopOwn := e.Follow("s", "")
-	defer stopOwn()
-	<-own
-	a := &workertest.SyncAgent{T: t, Env: env, Session: "s"}
-	grow(a, 2)
-	kept := a.History
-	a.History = nil
-	a.Add("user", "a sub-agent "+strings.Repeat("with a long text ", 9))
-	grow(other, 20)
-	grow(a, 20)
-	branch := a.Last.Session
-	if branch == "" || a.Last.Generation == 0 || other.Last.Generation == 0 {
-		t.Fatalf("%+v", a.Last)
-	}
-	a.History = slices.Clone(kept)
-	grow(a, 20)
-	again, stopAgain := e.Follow("s?branches=true", begin)
-	defer stopAgain()
-	of := func(from <-chan workertest.Event) (list []string) {
-		for {
-			got := workertest.NextEvent(t, from)
-			var about struct {
-				Session string         `json:"session"`
-				Through events.Through `json:"through"`
-			}
-			if err := codec.Unmarshal([]byte(got.Data), &about); err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, got.ID+" "+got.Name+" "+about.Session)
-			if about.Session == "" && got.Name == string(events.KindCompacted) && about.Through.Turn >= 20 {
-				return list
-			}
-		}
-	}
-	live, resumed, alone := of(all), of(again), of(own)
-	ofBranch := func(s string) bool { return strings.HasSuffix(s, " "+branch) }
-	if !slices.Equal(live, resumed) || !slices.ContainsFunc(live, ofBranch) {
-		t.Errorf("live\n%q\nresumed\n%q", live, resumed)
-	}
-	if want := slices.DeleteFunc(live, ofBranch); !slices.Equal(alone, want) {
-		t.Errorf("without branches\n%q, want\n%q", alone, want)
-	}
-	for session, sees := range map[string]bool{"s": true, branch: true, other.Session: false} {
-		c, err := e.MCP(workertest.SessionToken, "default", events.SessionName(session))
-		if (err == nil) != sees {
-			t.Errorf("%s with a token of s: %v", session, err)
-		} else if sees {
-			if text, bad := e.CallTool(c, "context_stats", map[string]any{}); bad {
-				t.Errorf("%s: %s", session, text)
-			}
-		}
-	}
-	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -146,10 +146,10 @@ func TestSyncLargeMedia(t *testing.T) {
 	e = env.StartEdge(r.Worker, nil)
 	for _, a := range all {
 		a.edge = e
-		turns := turnsOf(env, a.session)
+		turns := env.LoggedTurns(a.session)
 		a.add("assistant", "done")
 		out, _ := a.sync("", `,"on_diverge":"refuse"`)
-		if n := turnsOf(env, a.session); n != turns+1 || out.Session != "" || out.Count != int64(len(a.history)) {
+		if n := env.LoggedTurns(a.session); n != turns+1 || out.Session != "" || out.Count != int64(len(a.history)) {
 			t.Errorf("%s: %d turns, then %d: %+v", a.session, turns, n, out)
 		}
 		out, sent := a.sync("?form=messages", "")
@@ -212,10 +212,10 @@ func TestSyncManyMedia(t *testing.T) {
 	r = env.Start("b", observe.Listener{})
 	<-r.Worker.Ready()
 	a.edge = env.StartEdge(r.Worker, nil)
-	turns := turnsOf(env, a.session)
+	turns := env.LoggedTurns(a.session)
 	a.add("assistant", "It is green.")
 	again, _ := a.sync("", `,"on_diverge":"refuse"`)
-	if n := turnsOf(env, a.session); n != turns+1 || again.Known != out.Count || again.Generation < out.Generation {
+	if n := env.LoggedTurns(a.session); n != turns+1 || again.Known != out.Count || again.Generation < out.Generation {
 		t.Errorf("%d turns, then %d: %+v", turns, n, again)
 	}
 	whole, messages := a.sync("?form=messages", "")
@@ -249,11 +249,11 @@ func TestSyncViewWithPlaceholders(t *testing.T) {
 		if out.Generation == 0 || !bytes.Contains(bytes.Join(asBytes(inline), nil), own) {
 			t.Fatalf("%s: %+v", name, out)
 		}
-		turns := turnsOf(env, a.session)
+		turns := env.LoggedTurns(a.session)
 		a.history = held(a.session, inline)
 		a.add("assistant", "A cat.")
 		out, _ = a.sync("", `,"on_diverge":"refuse"`)
-		if n := turnsOf(env, a.session); out.Session != "" || n != turns+1 || out.Turns != int64(n) {
+		if n := env.LoggedTurns(a.session); out.Session != "" || n != turns+1 || out.Turns != int64(n) {
 			t.Errorf("%s: %d turns, then %d: %+v", name, turns, n, out)
 		}
 	}

@@ -119,7 +119,7 @@ func TestSyncUsageOfAnotherCall(t *testing.T) {
 	}
 	begin := func(t *testing.T, session string, steps int) *workertest.SyncAgent {
 		a := &workertest.SyncAgent{T: t, Env: env, Session: session}
-		grow(a, steps)
+		a.Work(steps)
 		return a
 	}
 	check := func(t *testing.T, a *workertest.SyncAgent, counts bool) {
@@ -196,7 +196,7 @@ func TestSyncRefusalOfAnotherHistory(t *testing.T) {
 	r := env.Start("a", observe.Listener{})
 	<-r.Worker.Ready()
 	a := &workertest.SyncAgent{T: t, Env: env, Session: "parent"}
-	grow(a, 3)
+	a.Work(3)
 	whole := a.History
 	a.History = nil
 	a.Add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
@@ -243,7 +243,7 @@ func TestSyncShorter(t *testing.T) {
 	<-r.Worker.Ready()
 	begin := func(t *testing.T, name string) *workertest.SyncAgent {
 		a := &workertest.SyncAgent{T: t, Env: env, Session: name}
-		grow(a, 1)
+		a.Work(1)
 		for i := range 6 {
 			a.Call(i, 60)
 		}
@@ -259,9 +259,9 @@ func TestSyncShorter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := begin(t, strings.ReplaceAll(name, " ", "-"))
-			turns := turnsOf(env, a.Session)
+			turns := env.LoggedTurns(a.Session)
 			out, bad := a.Request(0, more)
-			if bad != nil || out.Recorded || !out.Changed || !out.Budget.WithinBudget || turnsOf(env, a.Session) != turns {
+			if bad != nil || out.Recorded || !out.Changed || !out.Budget.WithinBudget || env.LoggedTurns(a.Session) != turns {
 				t.Errorf("%+v %+v", out, bad)
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,58 +17,6 @@ import (
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
-
-// Whatever becomes of the workers, and of answers: the session has each message of the
-// history once. A worker stops in the midst of requests and another one goes on; each
-// history is sent again, several times at once, as after an answer that was lost.
-func TestSyncTakeOver(t *testing.T) {
-	env := workertest.New(t, t.TempDir())
-	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	stop := env.Run("a", observe.Listener{})
-	var all []*workertest.SyncAgent
-	for i := range 4 {
-		a := &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("s%d", i)}
-		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
-		all = append(all, a)
-	}
-	for round := range 12 {
-		var calls sync.WaitGroup
-		for i, a := range all {
-			a.Call(round, 50+7*i)
-			for range 3 {
-				again := *a
-				calls.Go(func() { again.Sync(0, "") })
-			}
-		}
-		if round%3 == 1 {
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
-			stop = env.Run(fmt.Sprintf("w%d", round), observe.Listener{})
-		}
-		calls.Wait()
-		for _, a := range all {
-			if got := env.Lineage(a.Session); events.OpenAI.DigestOf(got) != events.OpenAI.DigestOf(a.History) || turnsOf(env, a.Session) != round+1 {
-				t.Fatalf("round %d: the log has %d turns and %d messages of %d", round, turnsOf(env, a.Session), len(got), len(a.History))
-			}
-		}
-	}
-	for _, a := range all {
-		a.Sync(0, "")
-		a.WantContext()
-		if a.Last.Generation == 0 || a.Last.Known != int64(len(a.History)) {
-			t.Errorf("%+v", a.Last)
-		}
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// turnsOf counts the turns of a session in the log, also those that were retracted.
-func turnsOf(env *workertest.Env, session string) int {
-	return len(env.Logged(session, events.KindTurn))
-}
 
 // An agent that sends its history before each call sends what fits, with its own messages
 // where nothing changed them. It may have no memory of earlier answers, or send what is new

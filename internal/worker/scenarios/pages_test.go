@@ -1,6 +1,7 @@
-package worker_test
+package scenarios_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,10 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
+	"compactd/internal/worker/observe"
 	"compactd/internal/worker/service"
 )
 
@@ -24,7 +27,7 @@ func TestHTTPPage(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("SKIPPED: no curl here, the commands of docs/http.md are not run: ", err)
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "http.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,4 +109,49 @@ func wantLike(t *testing.T, at string, want, got any) {
 			t.Errorf("%s: got %v, want %v", at, got, want)
 		}
 	}
+}
+
+// The two turns of testdata/compacted_page.jsonl have the answer of session.compacted in
+// docs/format/wire.md, but for the hash of the config.
+func TestCompactedPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "format", "wire.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## session.compacted\n")
+	block := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(section)
+	turns, err := os.ReadFile(filepath.Join("testdata", "compacted_page.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, policy.Default())
+	stop := env.Run("a", observe.Listener{})
+	for turn := range bytes.Lines(turns) {
+		env.Publish(events.KindTurn, "w1", turn)
+	}
+	env.AwaitDecided()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	var got []any
+	for subject, payloads := range env.Stored() {
+		if at, err := events.ParseOutcome(subject); err == nil && at.Kind == events.KindCompacted {
+			got = append(got, jsonValues(t, []byte(strings.Join(payloads, "\n")))...)
+		}
+	}
+	want := jsonValues(t, []byte(strings.NewReplacer("{…}", "{}", ",…", "", "\n  …", `"…",`).Replace(block[1])))
+	if len(got) != 1 || len(want) != 1 {
+		t.Fatalf("%d answers of %d: %v", len(got), len(want), got)
+	}
+	shown, stored := want[0].(map[string]any), got[0].(map[string]any)
+	delete(shown, "config")
+	messages, all := shown["messages"].([]any), stored["messages"].([]any)
+	for i, m := range messages {
+		if m == "…" { // the middle is cut
+			stored["messages"] = append(append(all[:i:i], m), all[len(all)-(len(messages)-i-1):]...)
+		}
+	}
+	wantLike(t, "compacted", shown, stored)
 }

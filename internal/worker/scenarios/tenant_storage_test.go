@@ -1,7 +1,9 @@
-package storelimit_test
+package scenarios_test
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -293,4 +295,88 @@ func TestRoomOfFleet(t *testing.T) {
 		t.Errorf("%d bytes over the bound of all workers after %d rewinds: %+v", over, rewinds, evil)
 	}
 	wantReplayed(env)
+}
+
+// A tenant that stores all it can leaves room for others, and ends and erases its sessions in a log
+// that is full of its turns.
+func TestStorageOfATenant(t *testing.T) {
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 8 << 20})
+	r, e := env.RunEdge()
+	filled := func(token, tenant string) (bytes int) {
+		text := strings.Repeat("x", 256<<10)
+		for n := 1; ; n++ {
+			body := fmt.Sprintf(`{"turn":%d,"messages":[{"role":"user","content":"%s"}]}`, n, text)
+			status, answer := e.Do(token, http.MethodPost, "/v1/sessions/"+tenant+"/s1/turns?wait_ms=0", body)
+			switch {
+			case status == http.StatusInsufficientStorage && strings.Contains(answer, string(events.CodeStorageLimit)):
+				return bytes
+			case status >= http.StatusBadRequest:
+				t.Fatalf("turn %d of %s: %d %s", n, tenant, status, answer)
+			}
+			bytes += len(body)
+		}
+	}
+	hostile := filled(workertest.AcmeToken, "acme")
+	env.AwaitDecided()
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	_, e = env.RunEdge() // it counts what is stored
+	for n := 1; ; n++ {
+		body := fmt.Sprintf(`{"turn":%d,"messages":[{"role":"user","content":"hi"}]}`, n)
+		if status, _ := e.Do(workertest.AcmeToken, http.MethodPost, "/v1/sessions/acme/s2/turns?wait_ms=0", body); status == http.StatusInsufficientStorage {
+			break
+		}
+		if n == 10_000 {
+			t.Fatal("after a restart the tenant stores more")
+		}
+	}
+	good := filled(workertest.DefaultToken, "default")
+	if t.Logf("%d KiB of one tenant, %d of the next", hostile>>10, good>>10); hostile > 8<<20*4/5 || good < 8<<20/10 {
+		t.Errorf("%d and %d bytes of 8 MiB", hostile, good)
+	}
+	for _, verb := range []string{"rewind", "end"} {
+		if status, answer := e.Do(workertest.AcmeToken, http.MethodPost, "/v1/sessions/acme/s1/"+verb, `{"generation":0}`); status >= 500 {
+			t.Errorf("%s: %d %s", verb, status, answer)
+		}
+	}
+	if status, answer := e.Do(workertest.OperatorToken, http.MethodPost, "/v1/sessions/acme/s1/forget", "{}"); status >= 400 {
+		t.Errorf("erase: %d %s", status, answer)
+	}
+}
+
+// The bytes that a tenant stored in the last hour are counted from the log: a restart begins no new hour.
+func TestHourOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	first := env.Start("a", observe.Listener{})
+	<-first.Worker.Ready()
+	for n := 1; n <= 24; n++ {
+		env.PublishFor("acme", events.KindTurn, "s1", workertest.Turn(n))
+	}
+	env.AwaitDecided()
+	stored := env.OutcomesOf("acme").Bytes
+	hour := func() int64 {
+		t.Helper()
+		var out events.TenantsResponse
+		if e := env.Request(events.SubjectTenants, `{}`, &out); e != nil || len(out.Tenants) != 1 {
+			t.Fatalf("tenants: %+v %+v", e, out)
+		}
+		return out.Tenants[0].OutcomeBytes
+	}
+	before := hour()
+	if before == 0 || before > stored {
+		t.Errorf("%d bytes of the hour, %d are stored", before, stored)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := env.Start("b", observe.Listener{})
+	<-second.Worker.Ready()
+	if after := hour(); after < before {
+		t.Errorf("%d bytes of the hour before a restart, %d behind it", before, after)
+	}
+	if err := second.Stop(); err != nil {
+		t.Fatal(err)
+	}
 }

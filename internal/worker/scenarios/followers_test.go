@@ -1,4 +1,4 @@
-package agents_test
+package scenarios_test
 
 import (
 	"fmt"

@@ -1,8 +1,9 @@
-package jobs_test
+package scenarios_test
 
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -13,8 +14,12 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
+	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
@@ -102,4 +107,57 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 		t.Errorf("%d slots of the lane, %d summaries of another tenant", share, summarized)
 	}
 	figures.Print(t, "P21", "hostile_jobs", sessions, "slots_taken", share, "others", others, "others_stopped", others-summarized, "unfinished", sessions-len(ended))
+}
+
+// A partition whose processors are taken decides a large event without one, soon: the events of
+// others wait behind it.
+func TestPartitionGoesOn(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	l := env.Limit(limit.Config{})
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	release, err := l.Hold(t.Context(), limit.Processor, limit.Account{Tenant: "other"}, int64(runtime.GOMAXPROCS(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Publish(events.KindTurn, "s1", workertest.BigTurn(1, 1_000_000, 200_000))
+	env.AwaitDecided()
+	release()
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tenants that wait for a model that is slow leave others their places.
+func TestAttachBesideSlowModel(t *testing.T) {
+	t.Parallel()
+	fake := summarizetest.Start(t, func(summarizetest.Prompt) string { return "" })
+	fake.Script(summarizetest.Hang)
+	m, err := provider.New(fake.Config(summarizetest.OpenAI))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := workertest.New(t, t.TempDir())
+	env.Summarizer = llm.New(m)
+	r, e, l := env.RunLimitedEdge(0)
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.AcmeToken, "acme agent") + workertest.TokenLine(workertest.OperatorToken, "* operator"))
+	if err := e.Listener.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	slow := `{"summary_ms":60000,"provider":"openai","model":"gpt-4","attachments":[` + workertest.Attachment("a.go", 60_000) + "," + workertest.Attachment("b.go", 60_000) + `]}`
+	for range 20 {
+		for token, tenant := range map[string]string{workertest.AcmeToken: "acme", workertest.DefaultToken: "default"} {
+			e.Open(fmt.Sprintf("POST /v1/sessions/%s/s/attach HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", tenant, token, len(slow), slow))
+		}
+	}
+	l.Await(t, func() bool { return l.Held(limit.Models) >= 2 })
+	for i := range 5 {
+		if status, text := e.Do(workertest.OperatorToken, "POST", "/v1/sessions/third/s/attach", `{"attachments":[`+workertest.Attachment("a.go", 100)+`]}`); status != 200 {
+			t.Errorf("attach %d of a third tenant: %d %s", i, status, text)
+		}
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
 }

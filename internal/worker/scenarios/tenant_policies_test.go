@@ -1,4 +1,4 @@
-package policies_test
+package scenarios_test
 
 import (
 	"cmp"
