@@ -125,7 +125,7 @@ PLAIN = ./cmd/... ./deploy/... ./docs ./examples/... ./scripts ./tools/... ./int
 
 # The same for tests of these names: servers in fake time, simulations, children that are
 # killed, thousands of turns, megabytes of text.
-SLOW = TestAgentsIdle|TestAgentsLarge|TestAgentsSlow|TestAgreesWithWorker|TestAmplification|TestCommitLimits|TestCompressHistories|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFewUndecided|TestGateways|TestGetLog|TestKill|TestLargeTree|TestLargestBody|TestLeaseEnds|TestManyStreams|TestMessagesOmitted|TestOutcomesNeverFull|TestPlanted|TestRoomOfFleet|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestRewindsInLoop|TestSimulation|TestSlowTexts|TestStorageOfATenant|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
+SLOW = TestAgentsIdle|TestAgentsSlow|TestAgreesWithWorker|TestCommitLimits|TestContextPages|TestDamagedFile|TestFewUndecided|TestGateways|TestGetLog|TestKill|TestLargeTree|TestLargestBody|TestLeaseEnds|TestManyStreams|TestMessagesOmitted|TestPlanted|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestRewindsInLoop|TestSimulation|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
 
 # Without what debuggers need, a test links in two thirds of the time. make lint vets.
 TEST = go test -timeout 30m -vet=off -ldflags=-w $(ARGS)

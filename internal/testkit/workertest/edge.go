@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
@@ -98,6 +99,26 @@ func (e *Edge) Post(session, verb, body string, headers ...string) (int, events.
 		}
 	}
 	return status, out
+}
+
+// Compress calls compress as a gateway does, by default as LiteLLM's guardrail: without a session.
+func (e *Edge) Compress(token string, history []codec.Raw, headers ...string) (out events.CompressResponse) {
+	e.T.Helper()
+	body, err := json.Marshal(map[string]any{"messages": history, "model": "gpt-4"})
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	if len(headers) == 0 {
+		headers = []string{"User-Agent", "litellm/1.93.0", "Content-Type", "application/json"}
+	}
+	status, text := e.Do(token, "POST", "/v1/compress", string(body), headers...)
+	if err := codec.Unmarshal([]byte(text), &out); err != nil || status != http.StatusOK || len(out.Messages) == 0 {
+		e.T.Fatalf("compress: %d %s", status, text)
+	}
+	if err := schematest.Validate("compress-response", []byte(text)); err != nil {
+		e.T.Errorf("%v: %s", err, text)
+	}
+	return out
 }
 
 // Open sends the beginning of a request, and leaves the connection open.

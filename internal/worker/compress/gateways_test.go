@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,6 +201,24 @@ func unpaired(messages []codec.Raw) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// hashesIn lists those that LiteLLM finds, which looks at texts of contents alone.
+func hashesIn(messages []codec.Raw) (out []string) {
+	pattern := regexp.MustCompile(`hash=([a-f0-9]{24})`)
+	for _, raw := range messages {
+		var m struct {
+			Content any `json:"content"`
+		}
+		if json.Unmarshal(raw, &m) != nil {
+			continue
+		}
+		text, _ := m.Content.(string)
+		for _, h := range pattern.FindAllStringSubmatch(text, -1) {
+			out = append(out, h[1])
+		}
+	}
+	return out
 }
 
 // hashesOfTexts lists the hashes that LiteLLM finds: in a content, or in the texts of its blocks.

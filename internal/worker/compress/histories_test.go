@@ -3,203 +3,15 @@ package compress_test
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
-	"compactd/internal/events/schema/schematest"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/observe"
 )
-
-// guardrail calls compress as LiteLLM's guardrail does: the messages, the model and a token,
-// without a session; of the answer it takes the messages that are objects.
-type guardrail struct {
-	e     *workertest.Edge
-	token string
-	last  events.CompressResponse
-}
-
-// compress returns the messages to send, in bytes as they came.
-func (g *guardrail) compress(history []codec.Raw, headers ...string) []codec.Raw {
-	g.e.T.Helper()
-	body, err := json.Marshal(map[string]any{"messages": history, "model": "gpt-4"})
-	if err != nil {
-		g.e.T.Fatal(err)
-	}
-	if len(headers) == 0 {
-		headers = []string{"User-Agent", "litellm/1.93.0", "Content-Type", "application/json"}
-	}
-	status, text := g.e.Do(g.token, "POST", "/v1/compress", string(body), headers...)
-	if status != 200 {
-		g.e.T.Fatalf("compress: %d %s", status, text)
-	}
-	if err := schematest.Validate("compress-response", []byte(text)); err != nil {
-		g.e.T.Errorf("%v: %s", err, text)
-	}
-	g.last = events.CompressResponse{}
-	if err := codec.Unmarshal([]byte(text), &g.last); err != nil {
-		g.e.T.Fatal(err)
-	}
-	if len(g.last.Messages) == 0 {
-		g.e.T.Fatalf("no messages: %s", text)
-	}
-	return g.last.Messages
-}
-
-// hashes lists those that LiteLLM finds, which looks at texts of contents alone.
-func hashesIn(messages []codec.Raw) (out []string) {
-	pattern := regexp.MustCompile(`hash=([a-f0-9]{24})`)
-	for _, raw := range messages {
-		var m struct {
-			Content any `json:"content"`
-		}
-		if json.Unmarshal(raw, &m) != nil {
-			continue
-		}
-		text, _ := m.Content.(string)
-		for _, h := range pattern.FindAllStringSubmatch(text, -1) {
-			out = append(out, h[1])
-		}
-	}
-	return out
-}
-
-// A gateway that names no session gets of each conversation what fits, with the same bytes of
-// its prefix until the next generation: before and after a restart, and from another worker.
-// Conversations that begin alike, and those of another tenant, are apart. The original of a
-// placeholder is retrieved by its hash, by its tenant alone.
-func TestCompressHistories(t *testing.T) {
-	t.Parallel()
-	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
-	type talk struct {
-		workertest.SyncAgent
-		guardrail
-		sent       []codec.Raw
-		generation int64
-		sessions   map[string]bool
-	}
-	var all []*talk
-	for _, token := range []string{workertest.DefaultToken, workertest.DefaultToken, workertest.AcmeToken} {
-		a := &talk{SyncAgent: workertest.SyncAgent{T: t}, guardrail: guardrail{e: e, token: token}, sessions: map[string]bool{}}
-		a.History = append(a.History, codec.Raw(`{"role":"system","content":"Be careful."}`))
-		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
-		all = append(all, a)
-	}
-	step := func(a *talk) {
-		t.Helper()
-		before := a.sent
-		a.sent = a.compress(a.History)
-		if a.guardrail.last.Code != "" || a.guardrail.last.TokensAfter > 8192 {
-			t.Fatalf("%+v", a.guardrail.last)
-		}
-		if a.guardrail.last.Generation == a.generation && before != nil && !workertest.BeginsWith(a.sent, before) {
-			t.Fatalf("generation %d: the prefix has other bytes:\n%s\n%s", a.generation, before, a.sent)
-		}
-		a.generation = a.guardrail.last.Generation
-		if a.guardrail.last.Session != "" {
-			a.sessions[a.guardrail.last.Session] = true
-		}
-	}
-	for n := range 24 {
-		for i, a := range all {
-			step(a)
-			if n < 2 { // they begin alike
-				a.Call(n, 60)
-			} else {
-				a.History = append(a.History,
-					codec.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function",`+
-						`"function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}`, n, n)),
-					codec.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, n, strings.Repeat(fmt.Sprintf("talk %d line %d. ", i, n), 90))))
-			}
-		}
-	}
-	seen := map[string]int{}
-	for i, a := range all {
-		step(a)
-		if len(a.sessions) != 1 && i != 1 || a.generation == 0 {
-			t.Errorf("talk %d: sessions %v, generation %d", i, a.sessions, a.generation)
-		}
-		seen[a.token+a.guardrail.last.Session]++
-		for j := range all {
-			if text := fmt.Sprintf("talk %d ", j); j != i && strings.Contains(fmt.Sprintf("%s", a.sent), text) {
-				t.Errorf("talk %d has text of %d", i, j)
-			}
-		}
-	}
-	if len(seen) != 3 {
-		t.Errorf("sessions are shared: %v", seen)
-	}
-
-	first := all[0]
-	hashes := hashesIn(first.sent)
-	if len(hashes) == 0 || !slices.Equal(hashes, first.guardrail.last.Hashes) {
-		t.Fatalf("hashes %v, of the answer %v:\n%s", hashes, first.guardrail.last.Hashes, first.sent)
-	}
-	for _, hash := range hashes {
-		status, text := e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash+"?query=line", "")
-		var out events.RetrieveResponse
-		if err := json.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Hash != hash {
-			t.Fatalf("%d %s", status, text)
-		}
-		quoted, _ := json.Marshal(out.Original)
-		if len(out.Original) < 64 || !strings.Contains(fmt.Sprintf("%s", first.History), string(quoted)) {
-			t.Errorf("%s is none of the history's: %.80s", hash, out.Original)
-		}
-		if err := schematest.Validate("retrieve-response", []byte(text)); err != nil {
-			t.Error(err)
-		}
-		if status, text := e.Do(workertest.AcmeToken, "GET", "/v1/retrieve/"+hash, ""); status != 404 || strings.Contains(text, "talk") {
-			t.Errorf("another tenant: %d %s", status, text)
-		}
-	}
-
-	again := func(name string) {
-		t.Helper()
-		for i, a := range all {
-			if got := a.compress(a.History); !workertest.BeginsWith(got, a.sent) || len(got) != len(a.sent) {
-				t.Errorf("%s: talk %d gets other bytes\n%s\n%s", name, i, a.sent, got)
-			}
-		}
-	}
-	again("sent again")
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	e.Stop()
-	second := env.Start("b", observe.Listener{})
-	<-second.Worker.Ready()
-	e = env.StartEdge(second.Worker, nil)
-	for _, a := range all {
-		a.e = e
-	}
-	again("after a restart")
-	third := env.Start("c", observe.Listener{})
-	<-third.Worker.Ready()
-	elsewhere := env.StartEdge(third.Worker, nil)
-	for _, a := range all {
-		a.e = elsewhere
-	}
-	again("by way of another worker")
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	again("after a take-over")
-	for n := 24; n < 27; n++ {
-		for _, a := range all {
-			a.Call(n, 60)
-			step(a)
-		}
-	}
-	if err := third.Stop(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A body that is no request to compress is refused with a code and a hint. A failure of compactd
 // is no failure of the call: the messages come back as they were sent. No client gets an original
@@ -313,24 +125,23 @@ func TestGatewaysUsage(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	r, e := env.RunEdge()
-	g := guardrail{e: e, token: workertest.DefaultToken}
 	a := workertest.SyncAgent{T: t}
 	a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
 	a.Call(0, 60)
-	g.compress(a.History, events.SessionHeader, "chat 1")
-	status, text := e.Do(workertest.DefaultToken, "POST", "/v1/usage", fmt.Sprintf(`{"session":%q,"view":%q,"usage":{"prompt_tokens":901,"completion_tokens":9}}`, g.last.Session, g.last.View))
+	last := e.Compress(workertest.DefaultToken, a.History, events.SessionHeader, "chat 1")
+	status, text := e.Do(workertest.DefaultToken, "POST", "/v1/usage", fmt.Sprintf(`{"session":%q,"view":%q,"usage":{"prompt_tokens":901,"completion_tokens":9}}`, last.Session, last.View))
 	if status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}
 	a.Call(1, 60)
-	g.compress(a.History, events.SessionHeader, "chat 1")
-	id, err := events.SessionID(g.last.Session)
-	if err != nil || g.last.Session != "chat 1" {
-		t.Fatalf("session %q: %v", g.last.Session, err)
+	last = e.Compress(workertest.DefaultToken, a.History, events.SessionHeader, "chat 1")
+	id, err := events.SessionID(last.Session)
+	if err != nil || last.Session != "chat 1" {
+		t.Fatalf("session %q: %v", last.Session, err)
 	}
 	turns := env.Logged(id, events.KindTurn)
-	if last := string(turns[len(turns)-1]); len(turns) != 2 || !strings.Contains(last, `"prompt_tokens":901`) || len(g.last.Warnings) > 0 {
-		t.Errorf("%d turns, the last one %s; %+v", len(turns), last, g.last.Warnings)
+	if turn := string(turns[len(turns)-1]); len(turns) != 2 || !strings.Contains(turn, `"prompt_tokens":901`) || len(last.Warnings) > 0 {
+		t.Errorf("%d turns, the last one %s; %+v", len(turns), turn, last.Warnings)
 	}
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)

@@ -2,19 +2,15 @@ package service_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/broker/embedded"
-	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -342,60 +338,6 @@ func TestDiscovery(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// PartitionOf computes the same as the server's subject transform, for any ids and several numbers
-// of partitions. Otherwise a session would be looked up in the wrong partition.
-func TestPartitionOfServer(t *testing.T) {
-	t.Parallel()
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-	rnd := rand.New(rand.NewPCG(1, 2))
-	id := func(most int) string {
-		b := make([]byte, 1+rnd.IntN(most))
-		for i := range b {
-			b[i] = alphabet[rnd.IntN(len(alphabet))]
-		}
-		return string(b)
-	}
-	for _, partitions := range []int{1, 8, 37} {
-		env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: partitions})
-		var want []events.Address
-		var acks []jetstream.PubAckFuture
-		for range 1000 {
-			a := events.Address{Tenant: id(events.MaxTenantLen), Session: id(events.MaxIDLen)}
-			subject, err := events.Input(events.KindTurn, a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ack, err := env.JS.PublishMsgAsync(&nats.Msg{Subject: subject, Data: []byte(`{}`)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, acks = append(want, a), append(acks, ack)
-		}
-		for _, ack := range acks {
-			select {
-			case <-ack.Ok():
-			case err := <-ack.Err():
-				t.Fatal(err)
-			}
-		}
-		n := 0
-		err := stream.ReadStream(t.Context(), env.JS, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
-			at, err := events.ParseLog(m.Subject())
-			if err != nil {
-				return err
-			}
-			if at.Address != want[n] || at.Partition != events.PartitionOf(at.Address, partitions) {
-				t.Errorf("%d partitions: %s is stored as %s, not in partition %d", partitions, want[n], m.Subject(), events.PartitionOf(want[n], partitions))
-			}
-			n++
-			return nil
-		})
-		if err != nil || n != len(want) {
-			t.Errorf("%d partitions: %d events are stored, %v", partitions, n, err)
-		}
 	}
 }
 
