@@ -90,7 +90,6 @@ func TestHTTPLargeBody(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	r := env.Monitor(m, "")
-	<-r.Worker.Ready()
 	body := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", events.MaxCheckBytes) + `"}]}`
 	got := workertest.Send(t, m, "POST", "/v1/sessions/default/s/check", body, nil)
 	if got.Status != 413 || !strings.Contains(got.Body, `"code":"too_large"`) {

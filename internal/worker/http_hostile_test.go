@@ -111,7 +111,6 @@ func TestSlowBodies(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	r := env.Monitor(m, "")
-	<-r.Worker.Ready()
 	for range 100 {
 		if line := slowBody(t, m); line != "HTTP/1.1 100 Continue" {
 			t.Errorf("a body that is read: %s", line)

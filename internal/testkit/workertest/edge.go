@@ -45,6 +45,7 @@ type Edge struct {
 	Listener *agents.Edge
 	Tokens   string // the file
 	Stop     func()
+	Running  *Running // the worker of RunEdge
 }
 
 // WriteTokens replaces the tokens file.
@@ -165,11 +166,12 @@ func (env *Env) StartEdge(wk *worker.Worker, change func(*agents.Config)) *Edge 
 }
 
 // RunEdge starts a worker and a listener for agents.
-func (env *Env) RunEdge() (*Running, *Edge) {
+func (env *Env) RunEdge() *Edge {
 	env.T.Helper()
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
-	return r, env.StartEdge(r.Worker, nil)
+	r := env.StartReady("a", observe.Listener{})
+	e := env.StartEdge(r.Worker, nil)
+	e.Running = r
+	return e
 }
 
 // Escape writes a name as one part of a path, also one of dots.

@@ -54,7 +54,8 @@ type Env struct {
 	Writers  func(*events.Job) []string // the same
 }
 
-// Start starts a worker.
+// Start starts a worker. It stops with the test, which fails when a worker ends with an error that
+// the test did not take.
 func (env *Env) Start(owner string, l observe.Listener) *Running {
 	env.T.Helper()
 	wk, err := worker.New(worker.Config{
@@ -69,9 +70,13 @@ func (env *Env) Start(owner string, l observe.Listener) *Running {
 		env.T.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	env.T.Cleanup(cancel)
 	r := &Running{Worker: wk, Cancel: cancel, Done: make(chan error, 1)}
 	go func() { r.Done <- wk.Run(ctx); close(r.Done) }()
+	env.T.Cleanup(func() {
+		if err := r.Stop(); err != nil {
+			env.T.Error(err)
+		}
+	})
 	return r
 }
 
@@ -84,8 +89,8 @@ func (env *Env) validated() observe.Listener {
 	}}
 }
 
-// Run starts a worker, waits until it is ready, and returns how to stop it.
-func (env *Env) Run(owner string, l observe.Listener) (stop func() error) {
+// StartReady is Start, and waits until the worker is ready.
+func (env *Env) StartReady(owner string, l observe.Listener) *Running {
 	env.T.Helper()
 	r := env.Start(owner, l)
 	select {
@@ -93,7 +98,13 @@ func (env *Env) Run(owner string, l observe.Listener) (stop func() error) {
 	case err := <-r.Done:
 		env.T.Fatalf("run worker: %v", err)
 	}
-	return r.Stop
+	return r
+}
+
+// Run is StartReady, and returns how to stop the worker.
+func (env *Env) Run(owner string, l observe.Listener) (stop func() error) {
+	env.T.Helper()
+	return env.StartReady(owner, l).Stop
 }
 
 // Publish publishes an event of the tenant default, and returns its sequence.

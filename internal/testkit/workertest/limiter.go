@@ -38,10 +38,11 @@ func (env *Env) Limit(c limit.Config) *Limiter {
 }
 
 // RunLimitedEdge is RunEdge with a limiter that the worker and the listener share.
-func (env *Env) RunLimitedEdge(memory int64) (*Running, *Edge, *Limiter) {
+func (env *Env) RunLimitedEdge(memory int64) (*Edge, *Limiter) {
 	env.T.Helper()
 	l := env.Limit(limit.Config{Memory: memory})
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
-	return r, env.StartEdge(r.Worker, func(c *agents.Config) { c.Limiter = l.Limiter }), l
+	r := env.StartReady("a", observe.Listener{})
+	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Limiter = l.Limiter })
+	e.Running = r
+	return e, l
 }

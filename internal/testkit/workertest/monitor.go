@@ -125,7 +125,7 @@ type Monitored struct {
 	Begin  func()
 }
 
-// Monitor starts a worker that a monitor watches.
+// Monitor starts a worker that a monitor watches, and waits until it is ready. It stops with the test.
 func (env *Env) Monitor(m *worker.Monitor, url string) *Monitored {
 	env.T.Helper()
 	r := env.Prepare(url, m.Listener())
@@ -133,6 +133,12 @@ func (env *Env) Monitor(m *worker.Monitor, url string) *Monitored {
 		env.T.Fatal(err)
 	}
 	r.Begin()
+	env.T.Cleanup(func() {
+		if err := r.Stop(); err != nil {
+			env.T.Error(err)
+		}
+	})
+	<-r.Worker.Ready()
 	return r
 }
 
@@ -155,7 +161,7 @@ func (env *Env) Prepare(url string, l observe.Listener) *Monitored {
 	done := make(chan error, 1)
 	return &Monitored{
 		Worker: wk, ctx: ctx,
-		Begin: func() { go func() { done <- wk.Run(ctx) }() },
+		Begin: func() { go func() { done <- wk.Run(ctx); close(done) }() },
 		Stop:  func() error { cancel(); return <-done },
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestAgentsTurns(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	for n := 1; n <= 3; n++ {
 		status, got := e.Post("s1", "turns", string(workertest.Turn(n)))
 		if status != 200 || !got.Decided || !got.Accepted || got.Through.Turn != int64(n) || got.ID != fmt.Sprintf("t%d", n) || got.Duplicate {
@@ -54,9 +54,6 @@ func TestAgentsTurns(t *testing.T) {
 			t.Errorf("%s: %d %+v, want %d %s", c.name, status, got, c.status, c.code)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Overflow, compact and rewind are answered with the history that follows, and end ends the
@@ -64,7 +61,7 @@ func TestAgentsTurns(t *testing.T) {
 func TestAgentsVerbs(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	for n := 1; n <= 12; n++ {
 		if status, got := e.Post("s1", "turns", string(workertest.Turn(n))); status != 200 {
 			t.Fatalf("turn %d: %d %+v", n, status, got)
@@ -94,9 +91,6 @@ func TestAgentsVerbs(t *testing.T) {
 	if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions/default/s1/stats", ""); status != 200 || !strings.Contains(text, `"known":false`) {
 		t.Errorf("after the end: %d %s", status, text)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A turn that is not decided in time is stored, and its sequence is in the answer: no worker
@@ -104,8 +98,7 @@ func TestAgentsVerbs(t *testing.T) {
 func TestAgentsPending(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	e := env.StartEdge(r.Worker, nil)
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)
@@ -114,15 +107,11 @@ func TestAgentsPending(t *testing.T) {
 	if status != 202 || got.Decided || got.Code != events.CodeTurnPending || got.Seq != env.LogEnd() {
 		t.Errorf("%d %+v", status, got)
 	}
-	r = env.Start("b", observe.Listener{})
-	<-r.Worker.Ready()
+	r = env.StartReady("b", observe.Listener{})
 	e = env.StartEdge(r.Worker, nil)
 	status, text := e.Do(workertest.DefaultToken, "GET", fmt.Sprintf("/v1/sessions/default/s1/outcome?seq=%d", got.Seq), "")
 	if status != 200 || !strings.Contains(text, `"accepted":true`) {
 		t.Errorf("later: %d %s", status, text)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -130,7 +119,7 @@ func TestAgentsPending(t *testing.T) {
 func TestAgentsNames(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	for _, name := range []string{"plain", "Größe 7/a", "..", ".", "a/../b", "thread:1@x", "b64-czE", "\u0000\r\n", "日本語", strings.Repeat("ü", 128), "a?b#c", "%2F"} {
 		if status, got := e.Post(name, "turns", `{"turn":1,"messages":[{"role":"user","content":"x"}]}`); status != 200 || !got.Accepted {
 			t.Errorf("%q: %d %+v", name, status, got)
@@ -153,8 +142,5 @@ func TestAgentsNames(t *testing.T) {
 	}
 	if status, got := e.Post(strings.Repeat("ü", 129), "turns", `{"messages":[]}`); status != 400 || got.Code != events.CodeBadID {
 		t.Errorf("a name of 258 bytes: %d %+v", status, got)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

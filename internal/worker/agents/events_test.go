@@ -18,7 +18,7 @@ import (
 func TestAgentsEvents(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	all, stop := e.Follow("s1", "")
 	defer stop()
 	begin := (<-all).ID // where it begins, so that a reader that got nothing yet can come back
@@ -59,16 +59,13 @@ func TestAgentsEvents(t *testing.T) {
 			t.Errorf("after %s: %d %s", bad.after, status, text)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A reader that reconnects all the time, while outcomes come, gets each once.
 func TestAgentsEventsResumeWhileTheyCome(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	first, stop := e.Follow("s1", "")
 	last := (<-first).ID
 	stop()
@@ -112,9 +109,6 @@ func TestAgentsEventsResumeWhileTheyCome(t *testing.T) {
 		}
 	}
 	t.Logf("%d outcomes", len(want))
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A token that is removed from the file ends its streams and its requests; one that is added is
@@ -122,7 +116,7 @@ func TestAgentsEventsResumeWhileTheyCome(t *testing.T) {
 func TestAgentsTokensReload(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	received, _ := e.Follow("s1", "")
 	<-received
 	e.WriteTokens("nonsense\n")
@@ -141,16 +135,13 @@ func TestAgentsTokensReload(t *testing.T) {
 	if status, _ := e.Do("new-token", "GET", "/v1/sessions", ""); status != 200 {
 		t.Errorf("the new token: %d", status)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A reader that does not read is cut, and holds no memory of the worker: others get every event.
 func TestAgentsSlowReaderIsCut(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	conn, err := net.Dial("tcp", e.Listener.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -195,8 +186,5 @@ func TestAgentsSlowReaderIsCut(t *testing.T) {
 		if got := workertest.NextEvent(t, good); got != w {
 			t.Fatalf("the reader that reads: %.60v, want %.60v", got, w)
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

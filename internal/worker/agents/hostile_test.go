@@ -53,7 +53,7 @@ func raw(e *workertest.Edge, text string) (statuses []string) {
 func TestAgentsForeignTokens(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	if status, got := e.Post("secret", "turns", string(workertest.Turn(1))); status != 200 {
 		t.Fatalf("%d %+v", status, got)
 	}
@@ -109,9 +109,6 @@ func TestAgentsForeignTokens(t *testing.T) {
 	if env.LogEnd() != end {
 		t.Errorf("%d events were stored", env.LogEnd()-end)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Headers that two programs may read in two ways let no request through without a token of its
@@ -119,7 +116,7 @@ func TestAgentsForeignTokens(t *testing.T) {
 func TestAgentsSmuggling(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	const inner = "POST /v1/sessions/acme/s/end HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 	head := "POST /v1/sessions/default/s/end HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n"
 	for name, text := range map[string]string{
@@ -145,9 +142,6 @@ func TestAgentsSmuggling(t *testing.T) {
 	if m, err := stream.LastOf(t.Context(), env.Conn, topology.LogStream, "log.*.*.acme.*"); !errors.Is(err, jetstream.ErrMsgNotFound) {
 		t.Errorf("an inner request was published: %s %v", m.Subject, err)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Bodies that are too large are refused before they are read. Slow bodies keep neither
@@ -155,7 +149,7 @@ func TestAgentsSmuggling(t *testing.T) {
 func TestAgentsBodies(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(0)
+	e, l := env.RunLimitedEdge(0)
 	post := func(token, tenant string, length int) string {
 		c, err := net.Dial("tcp", e.Listener.Addr())
 		if err != nil {
@@ -188,9 +182,6 @@ func TestAgentsBodies(t *testing.T) {
 			t.Errorf("%s meanwhile: %d %s", tenant, status, text)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A token that sends too much is refused for a while, and no other is. Pages of browsers are
@@ -198,8 +189,7 @@ func TestAgentsBodies(t *testing.T) {
 func TestAgentsRateAndOrigins(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Rate, c.Origins = 1, []string{"https://app.example"} })
 	for _, c := range []struct {
 		method, origin, token string
@@ -229,8 +219,5 @@ func TestAgentsRateAndOrigins(t *testing.T) {
 	}
 	if status, _ := e.Do(workertest.OperatorToken, "GET", "/v1/health", ""); status != 200 {
 		t.Errorf("another token meanwhile: %d", status)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

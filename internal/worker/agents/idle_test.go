@@ -34,8 +34,7 @@ func idleReaders(t *testing.T, readers int) {
 		t.Skipf("SKIPPED: %d readers need more files than may be open: %v", readers, err)
 	}
 	env := workertest.New(t, t.TempDir())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Limiter = limit.New(limit.Config{Streams: 2 * readers}) }) // half of it for a tenant
 	memory := func() uint64 {
 		runtime.GC()
@@ -62,9 +61,6 @@ func idleReaders(t *testing.T, readers int) {
 	}
 	if status, got := e.Post("idle-7", "turns", workertest.BadTurn); status != 400 {
 		t.Errorf("beside them: %d %+v", status, got)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

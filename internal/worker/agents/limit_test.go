@@ -35,7 +35,7 @@ func untilInTime(e *workertest.Edge, method, path, body string) (status int, tex
 func TestReadsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(0)
+	e, l := env.RunLimitedEdge(0)
 	for n := 1; n <= 20; n++ {
 		e.Post("s", "turns", string(workertest.Turn(n)))
 	}
@@ -59,16 +59,13 @@ func TestReadsWaitTheirTurn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A request waits for memory before it has a place of reads: those that have memory may wait for such a place.
 func TestReadsWaitForNoMemory(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(16 << 20)
+	e, l := env.RunLimitedEdge(16 << 20)
 	const path = "/v1/sessions/default/s"
 	e.Post("s", "turns", `{"messages":[{"role":"user","content":"`+strings.Repeat("words ", 50_000)+`"}]}`)
 	var taken []func()
@@ -96,16 +93,13 @@ func TestReadsWaitForNoMemory(t *testing.T) {
 		release()
 	}
 	all.Wait()
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // The memory of a body counts until its answer has left, not until it was read.
 func TestMemoryUntilAnswer(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(64 << 20)
+	e, l := env.RunLimitedEdge(64 << 20)
 	body := `{"turn":999,"wait_ms":8000,"messages":[{"role":"user","content":"` + strings.Repeat("x", 3<<20) + `"}]}`
 	c := e.Open(fmt.Sprintf("POST /v1/sessions/default/s/check HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", workertest.DefaultToken, len(body), body))
 	l.Await(t, func() bool { return l.Held(limit.Waits) > 0 }) // it was decoded, and waits for its turn
@@ -117,16 +111,13 @@ func TestMemoryUntilAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Await(t, func() bool { return l.Held(limit.Memory) == 0 })
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // An outcome counts as memory while a follower does not read it, and no longer than its connection lasts.
 func TestMemoryOfStuckFollowers(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(0)
+	e, l := env.RunLimitedEdge(0)
 	first, stop := e.Follow("s", "")
 	begin := (<-first).ID
 	stop()
@@ -148,9 +139,6 @@ func TestMemoryOfStuckFollowers(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Await(t, func() bool { return l.Held(limit.Memory) == 0 && l.Held(limit.Streams) == 0 })
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Originals count as memory, and the search for one by its hash takes a processor.
@@ -167,8 +155,7 @@ func TestMemoryOfOriginals(t *testing.T) {
 		default:
 		}
 	}})
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Limiter = env.Limiter })
 	text := strings.Repeat("words ", 200_000)
 	_, stored := e.Post("s", "turns", `{"turn":1,"messages":[{"role":"user","content":"`+text+`"}]}`)
@@ -190,9 +177,6 @@ func TestMemoryOfOriginals(t *testing.T) {
 			t.Errorf("%s took no processor", path)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Of large events, and of rewinds of large sessions, no more are undecided at a time than may compute
@@ -206,8 +190,7 @@ func TestFewUndecided(t *testing.T) {
 		}
 	}})
 	env.Limiter = l
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Limiter = l })
 	tiny := strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 4000), ",")
 	var all sync.WaitGroup
@@ -240,7 +223,7 @@ func TestFewUndecided(t *testing.T) {
 func TestDrippingRequests(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(32 << 20)
+	e, l := env.RunLimitedEdge(32 << 20)
 	for _, length := range []string{"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "Content-Length: 33000000\r\n\r\n{"} {
 		for range 20 {
 			e.Open("POST /v1/compress HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n" + length)
@@ -253,16 +236,13 @@ func TestDrippingRequests(t *testing.T) {
 			t.Errorf("%s: %d %.200s", tenant, status, text)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Bodies of a session's token that do not end leave its tenant its reads.
 func TestUnfinishedBodiesOfSession(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, _ := env.RunLimitedEdge(0)
+	e, _ := env.RunLimitedEdge(0)
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s session"))
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
@@ -280,16 +260,13 @@ func TestUnfinishedBodiesOfSession(t *testing.T) {
 	} else if text, bad := e.CallTool(s, "context_stats", nil); bad {
 		t.Errorf("a tool of the session: %s", text)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A token that becomes one of a session loses its connections that receive events of others.
 func TestTokenOfSessionReceivesNoEvents(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	c := e.Open("GET /v1/sessions/default/s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n\r\n")
 	in := bufio.NewReader(c)
 	for line := ""; !strings.HasPrefix(line, "id:"); {
@@ -306,9 +283,6 @@ func TestTokenOfSessionReceivesNoEvents(t *testing.T) {
 	if rest, err := io.ReadAll(in); err != nil {
 		t.Errorf("the connection stays: %q %v", rest, err)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Rewinds in a loop are answered with the history until the tenant got much of it; then the agent
@@ -316,7 +290,7 @@ func TestTokenOfSessionReceivesNoEvents(t *testing.T) {
 func TestRewindsInLoop(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	for n := 1; n <= 12; n++ {
 		e.Post("s", "turns", fmt.Sprintf(`{"turn":%d,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[{"role":"user","content":"%s"}]}`, n, strings.Repeat("words of a turn ", 16_000)))
 	}
@@ -336,16 +310,13 @@ func TestRewindsInLoop(t *testing.T) {
 	if bytes > 110<<20 || without == 0 { // 32 MiB at once, and 8 MiB a second
 		t.Errorf("%d bytes for 60 rewinds, %d without the history", bytes, without)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A request in chunks, which may have had a length too, is the last one of its connection.
 func TestChunksEndConnection(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	for _, more := range []string{"", "Content-Length: 5\r\n"} {
 		c := e.Open("POST /v1/sessions/default/s/end HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + workertest.DefaultToken + "\r\n" + more + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 		_ = c.SetReadDeadline(time.Now().Add(workertest.WaitLimit))
@@ -359,8 +330,5 @@ func TestChunksEndConnection(t *testing.T) {
 		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Errorf("%q: the connection stays open", more)
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

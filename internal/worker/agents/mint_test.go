@@ -20,8 +20,7 @@ import (
 func TestMintedTokens(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	file := func(name, key string) string {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
@@ -101,8 +100,5 @@ func TestMintedTokens(t *testing.T) {
 	short := agents.Config{Listen: "127.0.0.1:-1", Tokens: e.Tokens, SigningKey: file("short", "short"), Service: r.Worker.Service()}
 	if _, err := agents.New(short); err == nil || !strings.Contains(err.Error(), "less than 32 bytes") {
 		t.Errorf("a short key: %v", err)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -34,8 +34,7 @@ func TestConsoleActs(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	r := env.Monitor(m, "")
-	<-r.Worker.Ready()
+	env.Monitor(m, "")
 	for n := 1; n <= 8; n++ {
 		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 	}
@@ -85,9 +84,6 @@ func TestConsoleActs(t *testing.T) {
 	if status, body := workertest.Get(t, m, "/v1/events?after=999999999", "", ""); status != http.StatusGone {
 		t.Errorf("events behind the end: %d %s", status, body)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // However many operators follow what OUTCOMES gets, one consumer reads it. One that resumes gets what one that stayed
@@ -96,8 +92,7 @@ func TestSignalsShareAReader(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	r := env.Monitor(m, "")
-	<-r.Worker.Ready()
+	env.Monitor(m, "")
 	stayed, stop := workertest.Signals(t, m, "", "")
 	defer stop()
 	consumers := func() int {
@@ -162,9 +157,6 @@ func TestSignalsShareAReader(t *testing.T) {
 	if status, body := workertest.Get(t, m, "/v1/events?after="+ids[0], "", ""); status != http.StatusGone {
 		t.Errorf("behind what is no longer stored: %d %s", status, body)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Each take-over is a signal of its own, also to an operator that resumes from before the first commit.
@@ -172,12 +164,10 @@ func TestSignalsOfTakeovers(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	first := env.Monitor(m, "")
-	<-first.Worker.Ready()
+	env.Monitor(m, "")
 	stayed, stop := workertest.Signals(t, m, "", "")
 	defer stop()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	env.Run("b", owners.Listener("b"))
 	var ids []string
 	for range 2 { // the share of a worker that joins
 		e := nextSignal(t, stayed, "takeover")
@@ -194,11 +184,6 @@ func TestSignalsOfTakeovers(t *testing.T) {
 	if !slices.Equal(all[env.Streams.Partitions.Count():], ids) {
 		t.Errorf("resumed from the beginning: %v, and from now on: %v", all, ids)
 	}
-	for _, stop := range []func() error{first.Stop, second.Stop} {
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // An operator names a session as its agent did, or by its id.
@@ -206,8 +191,7 @@ func TestOperatorsNameSessions(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	r := env.Monitor(m, "")
-	<-r.Worker.Ready()
+	env.Monitor(m, "")
 	const name = "chat/42 ü"
 	id, err := events.SessionID(name)
 	if err != nil {
@@ -228,8 +212,5 @@ func TestOperatorsNameSessions(t *testing.T) {
 	nextSignal(t, lines, events.KindCompacted)
 	if status, body := workertest.Get(t, m, "/v1/sessions/default/"+strings.Repeat("a", 300)+"/stats", "", ""); status != http.StatusBadRequest {
 		t.Errorf("no name: %d %s", status, body)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

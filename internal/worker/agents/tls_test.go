@@ -44,8 +44,7 @@ func TestAgentsTLS(t *testing.T) {
 		return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	}
 	env := workertest.New(t, t.TempDir())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	client := trusted("ca-1")
 	e := env.StartEdge(r.Worker, func(c *agents.Config) {
 		c.Cert, c.Key = filepath.Join(dir, "server.pem"), filepath.Join(dir, "server-key.pem")
@@ -99,16 +98,13 @@ func TestAgentsTLS(t *testing.T) {
 		resp.Body.Close()
 		t.Error("a client that trusts another authority is connected")
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A stream ends when its token expires.
 func TestAgentsStreamTokenExpires(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent "+time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)))
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
@@ -126,9 +122,6 @@ func TestAgentsStreamTokenExpires(t *testing.T) {
 	if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions/default/s1/stats", ""); status != 401 {
 		t.Errorf("the token that has expired: %d %s", status, text)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Requests are counted by route and result, connections that receive events as long as they
@@ -136,8 +129,7 @@ func TestAgentsStreamTokenExpires(t *testing.T) {
 func TestAgentsMetrics(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	reg := prometheus.NewRegistry()
 	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Registerer = reg })
 	e.Post("s1", "turns", string(workertest.Turn(1)))
@@ -177,7 +169,4 @@ compactd_agents_refused_tokens_total 2
 		t.Errorf("%v %v", problems, err)
 	}
 	stop()
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }

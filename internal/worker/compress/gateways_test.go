@@ -246,7 +246,7 @@ func hashesOfTexts(messages []codec.Raw) []string {
 func TestGateways(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	for _, c := range callers(t) {
 		t.Run(c.name, func(t *testing.T) {
 			sub := *e
@@ -270,9 +270,6 @@ func TestGateways(t *testing.T) {
 				c.another()
 			}
 		})
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -331,7 +328,7 @@ func (c *caller) another() {
 func TestGatewaysFail(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	const unpairedCall = `{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"Why?"}`
 	for _, c := range []struct {
 		name, token, body string
@@ -366,8 +363,5 @@ func TestGatewaysFail(t *testing.T) {
 		} else if !workertest.BeginsWith(out.Messages, in.Messages) || len(out.Messages) != len(in.Messages) {
 			t.Errorf("%s: the messages come back changed: %s", c.name, text)
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

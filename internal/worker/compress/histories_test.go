@@ -19,7 +19,7 @@ import (
 func TestGatewaysHostile(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	const talk = `{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}`
 	for _, c := range []struct {
 		name, token, method, path, body string
@@ -114,17 +114,13 @@ func TestGatewaysHostile(t *testing.T) {
 			t.Errorf("%s: %d %s", token, status, text)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	e.Stop()
 }
 
 // A provider's count of an answer corrects the estimates of the session.
 func TestGatewaysUsage(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	a := workertest.SyncAgent{T: t}
 	a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
 	a.Call(0, 60)
@@ -143,9 +139,6 @@ func TestGatewaysUsage(t *testing.T) {
 	if turn := string(turns[len(turns)-1]); len(turns) != 2 || !strings.Contains(turn, `"prompt_tokens":901`) || len(last.Warnings) > 0 {
 		t.Errorf("%d turns, the last one %s; %+v", len(turns), turn, last.Warnings)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // bytesOf is the size of messages.
@@ -162,7 +155,7 @@ func bytesOf[M ~[]byte](list []M) (n int64) {
 func TestGatewaysFrozen(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	a := &workertest.SyncAgent{T: t}
 	a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
 	for n := range 20 {
@@ -206,8 +199,4 @@ func TestGatewaysFrozen(t *testing.T) {
 	if !cut || !over {
 		t.Errorf("some frozen histories are cut: %t, some do not fit: %t", cut, over)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	e.Stop()
 }

@@ -20,7 +20,7 @@ func TestDeletedConsumers(t *testing.T) {
 	env.Summarizer = extract.New()
 	lanes := make(chan struct{}, 16)
 	done := make(chan observe.SummaryDone, 1024)
-	stop := env.Run("a", observe.Listener{
+	env.Run("a", observe.Listener{
 		Retrying: func(i observe.Retrying) {
 			if i.Step == "read jobs" {
 				lanes <- struct{}{}
@@ -64,7 +64,4 @@ func TestDeletedConsumers(t *testing.T) {
 		<-done
 	}
 	summarized()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -96,7 +96,7 @@ func TestSlots(t *testing.T) {
 		}
 	}))
 	started := make(chan observe.SummaryStarted, 64)
-	stop := env.Run("a", observe.Listener{SummaryStarted: func(s observe.SummaryStarted) { started <- s }})
+	env.Run("a", observe.Listener{SummaryStarted: func(s observe.SummaryStarted) { started <- s }})
 	for n := range 7 {
 		session := fmt.Sprint("s", n)
 		for k := 1; k <= 8; k++ {
@@ -122,9 +122,6 @@ func TestSlots(t *testing.T) {
 	for range 3 {
 		workertest.Next(t, started, "job that waits")
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A consumer of jobs that was deleted is made again while a job is under way, however long that
@@ -136,7 +133,7 @@ func TestJobsWithoutConsumer(t *testing.T) {
 		return nil, ctx.Err()
 	}))
 	started := make(chan observe.SummaryStarted, 64)
-	stop := env.Run("a", observe.Listener{SummaryStarted: func(s observe.SummaryStarted) { started <- s }})
+	env.Run("a", observe.Listener{SummaryStarted: func(s observe.SummaryStarted) { started <- s }})
 	request := func(session string) {
 		for k := 1; k <= 8; k++ {
 			env.Publish(events.KindTurn, session, workertest.BigTurn(k, 100_000, 1_200))
@@ -150,9 +147,6 @@ func TestJobsWithoutConsumer(t *testing.T) {
 	}
 	request("s2")
 	for workertest.Next(t, started, "job of the other session").Address.Session != "s2" { // the first may come again
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

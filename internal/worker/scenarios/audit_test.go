@@ -31,8 +31,7 @@ import (
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	w := env.Start("a", observe.Listener{})
-	<-w.Worker.Ready()
+	w := env.StartReady("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[{"role":"user","content":"c4n4ry"}]}`))
 	env.AwaitDecided()
 	if got := env.Audit(audit.Selection{}); got != nil {
@@ -100,7 +99,7 @@ func TestAuditLog(t *testing.T) {
 func TestAuditLogIsCreated(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	if err := retry.Every(10*time.Millisecond).Until(t.Context(), func() (bool, error) {
 		_, err := env.JS.Stream(t.Context(), topology.AuditStream)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -113,9 +112,6 @@ func TestAuditLogIsCreated(t *testing.T) {
 	if err := audit.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "new"}, ""); err == nil {
 		t.Error("events.AuditActions lacks an action that is recorded")
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Where a server has no room for it, the worker reports that at its start.
@@ -124,16 +120,13 @@ func TestNoRoomForAuditLog(t *testing.T) {
 	const each = 64 << 20
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxStore: 2*each + 4<<20}, topology.Config{MaxBytesLog: each, MaxBytesOutcomes: each})
 	failed := make(chan error, 100)
-	stop := env.Run("a", observe.Listener{Retrying: func(e observe.Retrying) {
+	env.Run("a", observe.Listener{Retrying: func(e observe.Retrying) {
 		if e.Step == "record" {
 			failed <- e.Err
 		}
 	}})
 	if err := <-failed; !jsapi.NoRoom(err) || !strings.Contains(err.Error(), "max_file_store") {
 		t.Errorf("error is %v", err)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -154,7 +147,7 @@ func TestAuditLogIsFull(t *testing.T) {
 	if _, err := env.JS.UpdateStream(t.Context(), full); err != nil {
 		t.Fatal(err)
 	}
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s", workertest.Turn(1))
 	env.Publish(events.KindCompact, "s", []byte(`{}`))
 	env.AwaitDecided()
@@ -164,16 +157,13 @@ func TestAuditLogIsFull(t *testing.T) {
 	if e := env.Request(events.OfTenant(events.SubjectContext, "default"), `{"session":"s"}`, &events.ContextResponse{}); e != nil {
 		t.Error(e)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // An operator's token that receives events, retrieves an original or syncs is in the audit log; that of a tenant is not.
 func TestOperatorsReadsAreRecorded(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	_, stored := e.Post("s", "turns", `{"turn":1,"messages":[{"role":"user","content":"text"}]}`)
 	hash := events.ContentHash(stored.Seq, "text")
 	for _, token := range []string{workertest.DefaultToken, workertest.OperatorToken} {
@@ -190,8 +180,5 @@ func TestOperatorsReadsAreRecorded(t *testing.T) {
 	}
 	if diff := gocmp.Diff([]string{"events token default.s", "retrieve token default.s", "sync token default.s"}, env.Audit(audit.Selection{})); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -275,9 +275,6 @@ func TestLogHasOtherEvents(t *testing.T) {
 			t.Fatal("no partition failed within a minute")
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Error(err)
-	}
 }
 
 // A log that was recreated beside old outcomes is refused at every start, with an error that

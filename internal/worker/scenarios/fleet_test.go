@@ -29,8 +29,7 @@ import (
 func TestFleetSharesPartitions(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
+	first := env.StartReady("a", owners.Listener("a"))
 	owners.Await(map[string]int{"a": 4})
 	for n := 1; n <= 10; n++ {
 		publishAll(env, 8, n)
@@ -72,11 +71,9 @@ func TestFleetGrows(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	env.LeaseTTL, env.Ledgers = time.Second, t.TempDir()
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
+	first := env.StartReady("a", owners.Listener("a"))
 	env.Ledgers = t.TempDir()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	second := env.StartReady("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	n := 0
 	for partitions := 8; partitions <= 16; partitions *= 2 {
@@ -285,11 +282,8 @@ func TestRestartHasItsLeases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop := env.Run("b", owners.Listener("b"))
+	env.Run("b", owners.Listener("b"))
 	owners.Await(map[string]int{"b": 4})
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Leases and membership of a crashed worker expire, and another worker takes over.
@@ -305,11 +299,8 @@ func TestCrashedOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop := env.Run("a", owners.Listener("a"))
+	env.Run("a", owners.Listener("a"))
 	owners.Await(map[string]int{"a": 4})
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Of two workers on one directory the second does not start. Of two with a copy of one name
@@ -318,8 +309,7 @@ func TestOneNameOneWorker(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	env.Ledgers = t.TempDir()
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
+	first := env.StartReady("a", owners.Listener("a"))
 	wantWorkerRefused(env, "in use")
 	id, err := os.ReadFile(filepath.Join(env.Ledgers, "worker.id"))
 	if err != nil {

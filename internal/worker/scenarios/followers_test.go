@@ -15,10 +15,8 @@ import (
 func TestAgentsEventsInFleet(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	first := env.StartReady("a", owners.Listener("a"))
+	second := env.StartReady("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	leaves, stays := env.StartEdge(first.Worker, nil), env.StartEdge(second.Worker, nil)
 	const sessions = 8 // of both workers: a session is of one of 4 partitions
@@ -82,8 +80,5 @@ func TestAgentsEventsInFleet(t *testing.T) {
 				t.Fatalf("%s: event %d of the reader that stayed is %.100v, want %.100v", name(i), n, e, w)
 			}
 		}
-	}
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -424,7 +424,7 @@ func TestHandOverDuringErasure(t *testing.T) {
 	env.Ledgers, env.CheckpointEvery = t.TempDir(), 1
 	env.LeaseTTL = time.Hour // a slow worker loses no partition before its hand-over
 	owners, stuck, goOn := workertest.NewOwnership(t), make(chan int, 4), make(chan struct{})
-	a := env.Start("a", observe.Tee(owners.Listener("a"), observe.Listener{Retrying: func(e observe.Retrying) {
+	env.Start("a", observe.Tee(owners.Listener("a"), observe.Listener{Retrying: func(e observe.Retrying) {
 		if e.Step == "erase session" {
 			stuck <- e.Partition
 			<-goOn
@@ -444,15 +444,10 @@ func TestHandOverDuringErasure(t *testing.T) {
 		workertest.Next(t, stuck, "erasure")
 	}
 	env.Ledgers = t.TempDir()
-	b := env.Start("b", owners.Listener("b"))
+	env.Start("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 4, "b": 2})
 	close(goOn)
 	owners.Await(map[string]int{"a": 2, "b": 2})
-	for _, x := range []*workertest.Running{b, a} {
-		if err := x.Stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // E8: the file of a partition that is handed over is closed after the next owner has started.
@@ -553,9 +548,6 @@ func TestForgetUnserved(t *testing.T) {
 	if _, err := erase.Request(t.Context(), env.JS, events.Address{Tenant: "default", Session: "a b"}, ""); events.CodeOf(err) != events.CodeBadID {
 		t.Errorf("a session with an invalid id: %v", err)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // jobsDone waits until every job has ended.
@@ -603,8 +595,7 @@ func TestForgetGrown(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		env.Ledgers = t.TempDir()
 		ledgers = append(ledgers, env.Ledgers)
-		workers = append(workers, env.Start(name, owners.Listener(name)))
-		<-workers[len(workers)-1].Worker.Ready()
+		workers = append(workers, env.StartReady(name, owners.Listener(name)))
 	}
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	var victims []string
@@ -669,7 +660,7 @@ func TestForgetGrown(t *testing.T) {
 func TestAgentsForget(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	const path = "/v1/sessions/default/chat%2F1"
 	var first events.EventResponse
 	for n := 1; n <= 3; n++ {
@@ -715,8 +706,5 @@ func TestAgentsForget(t *testing.T) {
 	}
 	if status, got := e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 404 {
 		t.Errorf("an original that was erased: %d %.200s", status, got)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -37,10 +37,8 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	first := env.Monitor(m, "")
-	<-first.Worker.Ready()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	env.Monitor(m, "")
+	env.Run("b", owners.Listener("b"))
 	owners.Await(map[string]int{"b": 2})
 	const system = `"system":"be brief","tools":[{"name":"f"}],`
 	for i := range 6 { // in partitions of either worker
@@ -126,12 +124,6 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	if refused < 20 {
 		t.Errorf("%d requests were refused, want at least 20", refused)
 	}
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A client that sends its whole body of some MB before it reads gets the answer, whatever
@@ -139,8 +131,8 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 func TestRefusedWithBody(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
-	slow := env.StartEdge(r.Worker, func(c *agents.Config) { c.Rate = 1 })
+	e := env.RunEdge()
+	slow := env.StartEdge(e.Running.Worker, func(c *agents.Config) { c.Rate = 1 })
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s session"))
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
@@ -189,9 +181,6 @@ func TestRefusedWithBody(t *testing.T) {
 				}
 			})
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 func TestCompressHistories(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	type talk struct {
 		workertest.SyncAgent
 		e        *workertest.Edge
@@ -110,19 +110,17 @@ func TestCompressHistories(t *testing.T) {
 		}
 	}
 	again("sent again")
-	if err := r.Stop(); err != nil {
+	if err := e.Running.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	e.Stop()
-	second := env.Start("b", observe.Listener{})
-	<-second.Worker.Ready()
+	second := env.StartReady("b", observe.Listener{})
 	e = env.StartEdge(second.Worker, nil)
 	for _, a := range all {
 		a.e = e
 	}
 	again("after a restart")
-	third := env.Start("c", observe.Listener{})
-	<-third.Worker.Ready()
+	third := env.StartReady("c", observe.Listener{})
 	elsewhere := env.StartEdge(third.Worker, nil)
 	for _, a := range all {
 		a.e = elsewhere
@@ -137,8 +135,5 @@ func TestCompressHistories(t *testing.T) {
 			a.Call(n, 60)
 			step(a)
 		}
-	}
-	if err := third.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

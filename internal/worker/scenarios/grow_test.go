@@ -25,7 +25,7 @@ func TestListsOfGrowing(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.LeaseTTL, env.Ledgers = time.Second, t.TempDir()
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	const sessions = 20
 	moves := 0
 	for i := range sessions {
@@ -97,7 +97,4 @@ func TestListsOfGrowing(t *testing.T) {
 	}
 	follow("the child is served", func(f *events.FleetResponse) bool { return f.Partitions[1].Served })
 	want(sessions)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
 }

@@ -160,10 +160,8 @@ func TestAgentsLargeBodiesInFleet(t *testing.T) {
 	t.Parallel()
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 4})
 	owners := workertest.NewOwnership(t)
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	first := env.StartReady("a", owners.Listener("a"))
+	second := env.StartReady("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	edges := []*workertest.Edge{env.StartEdge(first.Worker, nil), env.StartEdge(second.Worker, nil)}
 	var history []codec.Raw
@@ -190,11 +188,5 @@ func TestAgentsLargeBodiesInFleet(t *testing.T) {
 		if got := env.Lineage(session); len(got) != len(history) {
 			t.Errorf("%s: the log has %d messages of %d", session, len(got), len(history))
 		}
-	}
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -27,8 +27,7 @@ type linearEnv struct {
 func newLinearEnv(t *testing.T) *linearEnv {
 	t.Helper()
 	env := workertest.New(t, t.TempDir())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	e := env.StartEdge(r.Worker, nil)
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent"))
 	if err := e.Listener.Reload(); err != nil {

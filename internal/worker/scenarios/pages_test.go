@@ -34,7 +34,6 @@ func TestHTTPPage(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	r := env.Monitor(m, "")
-	<-r.Worker.Ready()
 	env.Publish(events.KindTurn, "s1", workertest.CallsTurn(1, "read_file:/repo/retry.go"))
 	env.Publish(events.KindTurn, "s1", workertest.CallsTurn(2, "read_file:/repo/retry.go"))
 	env.AwaitDecided()
@@ -65,9 +64,6 @@ func TestHTTPPage(t *testing.T) {
 		if !strings.Contains(string(page), "| `"+route.Method+" "+route.Path+"` |") && !strings.Contains(string(page), "| `"+route.Method+" "+short+"` |") {
 			t.Errorf("docs/http.md does not have %s %s", route.Method, route.Path)
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

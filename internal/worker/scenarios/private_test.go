@@ -37,8 +37,7 @@ func TestPrivateTenant(t *testing.T) {
 		t.Errorf("a session gets %+v, ignored %v, %v", over.Limits, ignored, err)
 	}
 	env.Config = workertest.NewConfig(t, p)
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	edge := env.StartEdge(r.Worker, nil)
 	env.Fill("s", events.LaneBackground)
 	if w := workertest.Next(t, writers, "summary"); w != summarize.NoModel || w.Allows("anthropic/claude-haiku-4-5") {
@@ -77,9 +76,6 @@ func TestPrivateTenant(t *testing.T) {
 	}
 	if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "compactd://session/generation/0"}); err == nil || !strings.Contains(err.Error(), "limits.private") {
 		t.Errorf("the resource: %v", err)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -22,7 +22,9 @@ func shortTurn(n int) []byte {
 func TestReadYourTurns(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
-	stops := []func() error{env.Run("a", owners.Listener("a")), env.Run("b", owners.Listener("b")), env.Run("c", owners.Listener("c"))}
+	for _, name := range []string{"a", "b", "c"} {
+		env.Run(name, owners.Listener(name))
+	}
 	owners.Until("four partitions", func() bool { return len(owners.Held["a"])+len(owners.Held["b"])+len(owners.Held["c"]) == 4 })
 	const sessions, turns = 6, 50
 	var wg sync.WaitGroup
@@ -59,11 +61,6 @@ func TestReadYourTurns(t *testing.T) {
 	t.Logf("%d of %d answers lacked a turn that was acknowledged", total, 2*sessions*turns)
 	if total > 0 {
 		t.Errorf("%d answers lacked an acknowledged turn", total)
-	}
-	for _, stop := range stops {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -139,7 +136,7 @@ func TestAwaitTurns(t *testing.T) {
 		}
 		answers <- err
 	}()
-	stopB := env.Run("b", owners.Listener("b"))
+	env.Run("b", owners.Listener("b"))
 	owners.Until("both serve", func() bool { return len(owners.Held["a"]) == 2 && len(owners.Held["b"]) == 2 })
 	if err := stopA(); err != nil {
 		t.Error(err)
@@ -162,8 +159,5 @@ func TestAwaitTurns(t *testing.T) {
 	}
 	if _, err := through(env, events.SubjectContext, `{"session":"s","turn":5,"wait_ms":8001}`); code(err) != events.CodeOutOfRange {
 		t.Errorf("a wait that is too long: %v", err)
-	}
-	if err := stopB(); err != nil {
-		t.Error(err)
 	}
 }

@@ -49,7 +49,7 @@ func TestPayloadsMatchSchemas(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config, env.Summarizer = workertest.NewConfig(t, policy.Default()), extract.New()
 	summarized := make(chan observe.SummaryDone, 64)
-	stop := env.Run("a", observe.Listener{SummaryDone: func(e observe.SummaryDone) { summarized <- e }})
+	env.Run("a", observe.Listener{SummaryDone: func(e observe.SummaryDone) { summarized <- e }})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	for n := 1; n <= 24; n++ {
 		env.Publish(events.KindTurn, "s2", workertest.Turn(n))
@@ -100,9 +100,6 @@ func TestPayloadsMatchSchemas(t *testing.T) {
 		}
 	}
 	validAnswers(env, "s2")
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // validAnswers sends every kind of request about a session, and validates requests and answers.

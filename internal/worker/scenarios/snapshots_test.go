@@ -484,7 +484,7 @@ func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 	env.Ledgers, env.CheckpointEvery, env.SnapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
 	env.LeaseTTL = time.Hour // it does not renew its leases meanwhile
 	seen, released := newSnapshotEvents(), make(chan error, 10)
-	stop := env.Run("a", observe.Tee(seen.listener(), observe.Listener{PartitionReleased: func(e observe.PartitionReleased) { released <- e.Err }}))
+	env.Run("a", observe.Tee(seen.listener(), observe.Listener{PartitionReleased: func(e observe.PartitionReleased) { released <- e.Err }}))
 	for i := range 16 {
 		env.Publish(events.KindTurn, fmt.Sprintf("s%d", i), workertest.Turn(1))
 	}
@@ -503,9 +503,6 @@ func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 		if s, err := snapshot.New(env.JS).Newest(t.Context(), id); !errors.Is(err, snapshot.ErrNone) {
 			t.Errorf("there is a snapshot of partition %d: %+v, %v", id, s, err)
 		}
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -56,9 +56,6 @@ func TestSyncTakeOver(t *testing.T) {
 			t.Errorf("%+v", a.Last)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // An event that ends a session, or erases it, does so with its branches, also with those of branches.
@@ -150,8 +147,7 @@ func awaitBranches(env *workertest.Env, session string, n int) {
 func TestSyncFamiliesSeen(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	e := env.StartEdge(r.Worker, nil)
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s session"))
 	if err := e.Listener.Reload(); err != nil {
@@ -213,8 +209,5 @@ func TestSyncFamiliesSeen(t *testing.T) {
 				t.Errorf("%s: %s", session, text)
 			}
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

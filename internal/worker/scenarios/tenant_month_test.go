@@ -51,10 +51,7 @@ func TestMonthOfTenant(t *testing.T) {
 	if money == 0 || unpriced != 0 || money >= 10_000_000 {
 		t.Fatalf("a summary costs %d", money)
 	}
-	workers := []*workertest.Running{env.Start("a", observe.Listener{}), env.Start("b", observe.Listener{})}
-	for _, w := range workers {
-		<-w.Worker.Ready()
-	}
+	workers := []*workertest.Running{env.StartReady("a", observe.Listener{}), env.StartReady("b", observe.Listener{})}
 	for s, before := 0, ""; before != events.FailureBudget; s++ {
 		if s == 20 {
 			t.Fatal("20 sessions have spent no cent")
@@ -80,8 +77,7 @@ func TestMonthOfTenant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	third := env.Start("c", observe.Listener{})
-	<-third.Worker.Ready()
+	env.Run("c", observe.Listener{})
 	n := calls[0].Load()
 	env.Fill("after", events.LaneBackground)
 	if got := result(env, "after"); got != events.FailureBudget || calls[0].Load() != n {
@@ -115,9 +111,6 @@ func TestMonthOfTenant(t *testing.T) {
 		t.Errorf("%v, %+v", err, replayed)
 	}
 	t.Logf("%d calls of %d nano dollars, %d compactions without a model", calls[0].Load(), money, compacted)
-	if err := third.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Each answer counts at the price of the model that gave it, over HTTP: one in bad form, and one without text, after

@@ -115,8 +115,7 @@ func TestPartitionGoesOn(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	l := env.Limit(limit.Config{})
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	release, err := l.Hold(t.Context(), limit.Processor, limit.Account{Tenant: "other"}, int64(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		t.Fatal(err)
@@ -124,9 +123,6 @@ func TestPartitionGoesOn(t *testing.T) {
 	env.Publish(events.KindTurn, "s1", workertest.BigTurn(1, 1_000_000, 200_000))
 	env.AwaitDecided()
 	release()
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Tenants that wait for a model that is slow leave others their places.
@@ -140,7 +136,7 @@ func TestAttachBesideSlowModel(t *testing.T) {
 	}
 	env := workertest.New(t, t.TempDir())
 	env.Summarizer = llm.New(m)
-	r, e, l := env.RunLimitedEdge(0)
+	e, l := env.RunLimitedEdge(0)
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.AcmeToken, "acme agent") + workertest.TokenLine(workertest.OperatorToken, "* operator"))
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
@@ -156,8 +152,5 @@ func TestAttachBesideSlowModel(t *testing.T) {
 		if status, text := e.Do(workertest.OperatorToken, "POST", "/v1/sessions/third/s/attach", `{"attachments":[`+workertest.Attachment("a.go", 100)+`]}`); status != 200 {
 			t.Errorf("attach %d of a third tenant: %d %s", i, status, text)
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -77,10 +77,7 @@ func TestPolicyChanges(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	withPolicies(env)
-	workers := []*workertest.Running{env.Start("a", observe.Listener{}), env.Start("b", observe.Listener{})}
-	for _, w := range workers {
-		<-w.Worker.Ready()
-	}
+	workers := []*workertest.Running{env.StartReady("a", observe.Listener{}), env.StartReady("b", observe.Listener{})}
 	texts := []string{`{"threshold":0.5,"target":0.3,"info":0.4}`, `{"threshold":0.3,"target":0.2,"info":0.25}`, "", `{"target":0.7}`}
 	for i, text := range texts {
 		for n := 5*i + 1; n <= 5*i+5; n++ {
@@ -121,13 +118,9 @@ func TestPolicyChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again := env.Start("c", observe.Listener{Retrying: workertest.NoRetry(t)}) // from the log alone
-	<-again.Worker.Ready()
+	env.Run("c", observe.Listener{Retrying: workertest.NoRetry(t)}) // from the log alone
 	if diff := gocmp.Diff(before, env.Stored()); diff != "" {
 		t.Errorf("outcomes changed (-before +after):\n%s", diff)
-	}
-	if err := again.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -137,8 +130,7 @@ func TestWrongPolicy(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	withPolicies(env)
-	w := env.Start("a", observe.Listener{})
-	<-w.Worker.Ready()
+	w := env.StartReady("a", observe.Listener{})
 	for _, text := range []string{`{"target":0.9}`, `{"targett":0.5}`, `[]`, `{`, strings.Repeat("#", events.MaxPolicyBytes+1)} {
 		in, err := codec.Marshal(events.PolicyRequest{Tenant: "acme", Policy: text})
 		if err != nil {
@@ -169,15 +161,11 @@ func TestWrongPolicy(t *testing.T) {
 		return next, wrong, err
 	}
 	reported := make(chan error, 8)
-	w = env.Start("b", observe.Listener{Retrying: func(e observe.Retrying) { reported <- e.Err }})
-	<-w.Worker.Ready()
+	w = env.StartReady("b", observe.Listener{Retrying: func(e observe.Retrying) { reported <- e.Err }})
 	if err := <-reported; !strings.Contains(err.Error(), "acme") {
 		t.Error(err)
 	}
 	if e := env.Request(events.SubjectPolicies, `{"tenant":"acme"}`, &out); e != nil || out.Problem == "" || out.Policy != `{"target":0.7}` {
 		t.Errorf("%v, %+v", e, out)
-	}
-	if err := w.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

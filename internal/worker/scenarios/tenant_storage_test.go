@@ -256,8 +256,7 @@ func TestRoomOfFleet(t *testing.T) {
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	env.Config = workertest.NewConfig(t, withoutPrune())
 	env.OutcomeBytes = perHour
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
+	first := env.StartReady("a", owners.Listener("a"))
 	owners.Await(map[string]int{"a": 4})
 	for s := range sessions {
 		for n := 1; n <= 12; n++ {
@@ -278,8 +277,7 @@ func TestRoomOfFleet(t *testing.T) {
 		env.AwaitDecided()
 	}
 	rewind()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	second := env.StartReady("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	rewind()
 	if err := first.Stop(); err != nil {
@@ -301,7 +299,7 @@ func TestRoomOfFleet(t *testing.T) {
 // that is full of its turns.
 func TestStorageOfATenant(t *testing.T) {
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 8 << 20})
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	filled := func(token, tenant string) (bytes int) {
 		text := strings.Repeat("x", 256<<10)
 		for n := 1; ; n++ {
@@ -318,10 +316,10 @@ func TestStorageOfATenant(t *testing.T) {
 	}
 	hostile := filled(workertest.AcmeToken, "acme")
 	env.AwaitDecided()
-	if err := r.Stop(); err != nil {
+	if err := e.Running.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	_, e = env.RunEdge() // it counts what is stored
+	e = env.RunEdge() // it counts what is stored
 	for n := 1; ; n++ {
 		body := fmt.Sprintf(`{"turn":%d,"messages":[{"role":"user","content":"hi"}]}`, n)
 		if status, _ := e.Do(workertest.AcmeToken, http.MethodPost, "/v1/sessions/acme/s2/turns?wait_ms=0", body); status == http.StatusInsufficientStorage {
@@ -349,8 +347,7 @@ func TestStorageOfATenant(t *testing.T) {
 func TestHourOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	first := env.Start("a", observe.Listener{})
-	<-first.Worker.Ready()
+	first := env.StartReady("a", observe.Listener{})
 	for n := 1; n <= 24; n++ {
 		env.PublishFor("acme", events.KindTurn, "s1", workertest.Turn(n))
 	}
@@ -371,12 +368,8 @@ func TestHourOutlivesARestart(t *testing.T) {
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	second := env.Start("b", observe.Listener{})
-	<-second.Worker.Ready()
+	env.Run("b", observe.Listener{})
 	if after := hour(); after < before {
 		t.Errorf("%d bytes of the hour before a restart, %d behind it", before, after)
-	}
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -53,7 +53,7 @@ func wantAttached(env *workertest.Env, out events.AttachResponse, actions ...eve
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1)) // a window of 16,000: 10,400 are available
 	env.AwaitDecided()
 	before := env.Stats("s1")
@@ -98,16 +98,13 @@ func TestAttach(t *testing.T) {
 	if after := env.Stats("s1"); after.Budget != before.Budget || after.Generation != 0 || after.Turns != 1 {
 		t.Errorf("attaching changed the session: %+v", after)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // B15: bad requests have stable codes.
 func TestAttachRefused(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()
 	const one = `{"text":"x"}`
@@ -137,9 +134,6 @@ func TestAttachRefused(t *testing.T) {
 	var out events.AttachResponse
 	if e := env.Request(events.SubjectAttach, `{"session":"s1"}`, &out); e == nil || e.Code != events.CodeMissingField {
 		t.Errorf("without attachments: %v", e)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -221,7 +215,7 @@ func TestAttachWithoutModel(t *testing.T) {
 	}
 	env := workertest.New(t, t.TempDir())
 	env.Summarizer = llm.New(m)
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()
 	out, e := attach(env, "s1", `,"summary_ms":50`, workertest.Attachment("a.go", 60_000), workertest.Attachment("b.go", 60_000))
@@ -232,9 +226,6 @@ func TestAttachWithoutModel(t *testing.T) {
 	if out.Attachments[0].Model != "embedded" || out.Attachments[1].Model != "embedded" {
 		t.Errorf("%+v", out.Attachments)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // B15: the same is answered over HTTP, by way of the worker that has the session.
@@ -242,7 +233,7 @@ func TestAttachOverHTTP(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	r := env.Monitor(m, "")
+	env.Monitor(m, "")
 	workertest.AwaitReadyz(t, m)
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()
@@ -269,9 +260,6 @@ func TestAttachOverHTTP(t *testing.T) {
 			t.Errorf("%d %.300s, want %d", status, body, want)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A request that needs a processor for its size has more files summarized than may be at once, each in
@@ -279,7 +267,7 @@ func TestAttachOverHTTP(t *testing.T) {
 func TestAttachManyFiles(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(64 << 20)
+	e, l := env.RunLimitedEdge(64 << 20)
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()
 	files := strings.TrimSuffix(strings.Repeat(workertest.Attachment("b.go", 20_000)+",", 20), ",")
@@ -298,7 +286,4 @@ func TestAttachManyFiles(t *testing.T) {
 		t.Errorf("%d files are summarized", summarized)
 	}
 	l.Await(t, func() bool { return l.Held(limit.Memory)+l.Held(limit.Models)+l.Held(limit.Processor) == 0 })
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -22,7 +22,7 @@ func TestRefusedTurnsCompute(t *testing.T) {
 			computed.Add(1)
 		}
 	}})
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s", workertest.Turn(1))
 	const refused = 3
 	for range refused {
@@ -35,8 +35,5 @@ func TestRefusedTurnsCompute(t *testing.T) {
 	}
 	if n := computed.Load() - before; n < refused {
 		t.Errorf("%d times a processor for %d turns", n, refused)
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ func check(env *workertest.Env, session, more string) events.CheckResponse {
 func TestCheckMatchesStats(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	const model = `"provider":"openai","model":"gpt-4o","context_window":16000`
 	for n := 1; n <= 3; n++ {
 		data := workertest.Turn(n)
@@ -57,9 +57,6 @@ func TestCheckMatchesStats(t *testing.T) {
 			t.Errorf("turn %d (-stats after it +check before it):\n%s", n, diff)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A10: a check reports whether a call fits, and how many tokens are too many. Tokens that the
@@ -68,7 +65,7 @@ func TestCheckMatchesStats(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()
 	bare := check(env, "s1", "")
@@ -123,8 +120,5 @@ func TestCheck(t *testing.T) {
 		if e := env.Request(events.SubjectCheck, `{"session":"s1"`+in+`}`, nil); e == nil || e.Code != code || e.Hint == "" {
 			t.Errorf("%.60s: got %+v, want %s", in, e, code)
 		}
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }

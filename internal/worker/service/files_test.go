@@ -27,7 +27,7 @@ func files(env *workertest.Env, session string, page int) events.FilesResponse {
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s1", workertest.CallsTurn(1, "read_file:/a.go", "read_file:/b.go", "bash:/no-file"))
 	env.Publish(events.KindTurn, "s1", workertest.CallsTurn(2, "write_file:/a.go", "read_file:/c.go", "edit:/long/"+strings.Repeat("x", 5_000)))
 	env.Publish(events.KindTurn, "s1", workertest.CallsTurn(3, "read_file:/b.go"))
@@ -61,16 +61,13 @@ func TestFiles(t *testing.T) {
 	if e := env.Request(events.SubjectFiles, `{"session":"s1","page":2}`, nil); e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("a page beyond the last: %+v", e)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Many files are listed in pages, each once. Files whose turn has left the log are counted.
 func TestFilesPages(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	var want []string
 	first := uint64(0)
 	for n := 1; n <= 5; n++ {
@@ -108,8 +105,5 @@ func TestFilesPages(t *testing.T) {
 	slices.Reverse(want)
 	if diff := cmp.Diff(want, got); diff != "" || unnamed != 50 {
 		t.Errorf("%d are unnamed (-want +got):\n%s", unnamed, diff)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }

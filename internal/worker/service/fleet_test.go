@@ -26,10 +26,8 @@ func TestFleetIsShown(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	first := env.Monitor(m, "")
-	<-first.Worker.Ready()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	env.Monitor(m, "")
+	env.Run("b", owners.Listener("b"))
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()
 	status, body := workertest.Get(t, m, "/v1/fleet", "", "")
@@ -64,11 +62,6 @@ func TestFleetIsShown(t *testing.T) {
 		}
 		if !w.Answered || w.Name == "" || w.CPUs == 0 || w.Memory == 0 {
 			t.Errorf("worker %+v", w)
-		}
-	}
-	for _, stop := range []func() error{first.Stop, second.Stop} {
-		if err := stop(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
@@ -141,8 +134,7 @@ func TestFleetShowsRunningJobs(t *testing.T) {
 		return nil, errors.New("the test has ended")
 	}))
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
-	r := env.Monitor(m, "")
-	<-r.Worker.Ready()
+	env.Monitor(m, "")
 	env.Fill("s1", events.LaneBackground)
 	workertest.Next(t, begun, "job")
 	_, body := workertest.Get(t, m, "/v1/fleet", "", "")
@@ -158,7 +150,4 @@ func TestFleetShowsRunningJobs(t *testing.T) {
 		t.Errorf("no lane has a running job: %+v", out.Lanes)
 	}
 	close(end)
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }

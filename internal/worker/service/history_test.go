@@ -18,7 +18,7 @@ import (
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	for _, session := range []string{"s1", "s2"} {
 		env.Publish(events.KindTurn, session, workertest.CallsTurn(1, "read_file:/a.go", "read_file:/b.go"))
 		env.Publish(events.KindCompact, session, []byte(`{"id":"now"}`))
@@ -56,8 +56,5 @@ func TestHistory(t *testing.T) {
 	}
 	if e := env.Request(events.SubjectHistory, `{"session":"s1","limit":101}`, nil); e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("a limit that is too large: %+v", e)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }

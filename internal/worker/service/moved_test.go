@@ -58,7 +58,7 @@ func TestMovedSession(t *testing.T) {
 	t.Parallel()
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
 	env.LeaseTTL, env.Ledgers = time.Second, t.TempDir()
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	a := moving()
 	syncing, synced := relay(env), 0
 	sync := func() {
@@ -109,9 +109,6 @@ func TestMovedSession(t *testing.T) {
 	read, err := waiting.Context(t.Context(), &events.ContextRequest{About: a.About(), Await: events.Await{Turn: int64(synced)}})
 	if err != nil || !read.Known || len(read.Messages) != synced {
 		t.Errorf("context: %+v, %v", read, err)
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -30,7 +30,7 @@ func outcomeOf(env *workertest.Env, session string, seq uint64) (out events.Outc
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	var first uint64
 	for n := 1; n <= 6; n++ {
 		seq := env.Publish(events.KindTurn, "s1", workertest.Turn(n))
@@ -76,8 +76,5 @@ func TestOutcome(t *testing.T) {
 	}
 	if got, code := outcomeOf(env, neighbour, first); code != string(events.CodeUnknownTurn) {
 		t.Errorf("as an event of another session: %q %+v", code, got)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -19,8 +19,7 @@ func TestRanking(t *testing.T) {
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	env.Ledgers, env.MaxLedgers, env.CheckpointEvery = t.TempDir(), 4, 20*time.Millisecond
 	env.LeaseTTL = time.Hour // a slow worker loses no partition
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
+	env.Run("a", owners.Listener("a"))
 	turns := map[string]int64{}
 	for i := range 30 {
 		tenant, session := fmt.Sprintf("t%d", i%3), fmt.Sprintf("s%02d", i)
@@ -32,8 +31,7 @@ func TestRanking(t *testing.T) {
 	env.PublishFor("t0", events.KindTurn, "s00", []byte(workertest.BadTurn))
 	env.AwaitDecided()
 	env.Ledgers = t.TempDir()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	env.Run("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	for _, limit := range []int{1, 7, 500} {
 		all, last := env.Listed(`"tenant":"*","sort":"turns"`, limit)
@@ -65,11 +63,6 @@ func TestRanking(t *testing.T) {
 		t.Errorf("the tenants of no partition: %+v", e)
 	}
 	wantTenants(env)
-	for _, stop := range []func() error{first.Stop, second.Stop} {
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // wantTenants checks the sums of three tenants with ten sessions each.

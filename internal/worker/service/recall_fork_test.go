@@ -27,10 +27,8 @@ func TestRecallFromAncestors(t *testing.T) {
 		l.Recalled = func(observe.Recalled) { recalled.Add(1) }
 		return l
 	}
-	first := env.Start("a", counting("a"))
-	<-first.Worker.Ready()
-	second := env.Start("b", counting("b"))
-	<-second.Worker.Ready()
+	env.Run("a", counting("a"))
+	env.Run("b", counting("b"))
 	publish := func(session string, n int, fork, text string) {
 		env.Publish(events.KindTurn, session, fmt.Appendf(nil, `{"turn":%d%s,"messages":[{"role":"user","content":%q}]}`, n, fork, text))
 	}
@@ -133,11 +131,6 @@ func TestRecallFromAncestors(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", in, e, events.CodeUnknownTurn)
 		}
 	}
-	for _, r := range []*workertest.Running{first, second} {
-		if err := r.Stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // A search goes through as many sessions as branched off one another, whichever of two workers serves each, with
@@ -149,8 +142,7 @@ func TestSearchHoldsOneShare(t *testing.T) {
 	var workers []*workertest.Running
 	for _, name := range []string{"a", "b"} {
 		limits = append(limits, env.Limit(limit.Config{Memory: 32 << 20}))
-		workers = append(workers, env.Start(name, observe.Listener{}))
-		<-workers[len(workers)-1].Worker.Ready()
+		workers = append(workers, env.StartReady(name, observe.Listener{}))
 	}
 	const depth = 50
 	for n := range depth {

@@ -110,9 +110,6 @@ func TestRecall(t *testing.T) {
 	if got := env.Recall(`{"session":"s1","tenant":"other","turn":1}`); got.Known || len(got.Messages) != 0 {
 		t.Errorf("a session of another tenant: %+v", got)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A turn larger than an answer is recalled in pages, which together are the whole turn.
@@ -120,7 +117,7 @@ func TestRecallPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	var messages []string
 	for i := range 24 {
 		messages = append(messages, fmt.Sprintf(`{"role":"user","content":"%d %s"}`, i, strings.Repeat("lorem ", 1_700)))
@@ -141,16 +138,13 @@ func TestRecallPages(t *testing.T) {
 	if d := cmp.Diff(messages, got); d != "" || first.Pages < 2 {
 		t.Errorf("%d pages (-published +recalled):\n%s", first.Pages, d)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // C8, B14: the turn and message that the notice of a cut output names are those of the output.
 func TestRecallOfCutOutput(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	output := "first line of the output\n" + strings.Repeat("line of the output\n", 6_000) + "last line"
 	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, output)
 	env.Publish(events.KindTurn, "s", workertest.Turn(1))
@@ -174,9 +168,6 @@ func TestRecallOfCutOutput(t *testing.T) {
 	if len(got.Messages) != 1 || string(got.Messages[0]) != tool {
 		t.Errorf("turn %s, message %s is %d messages, %.200s", at[1], at[2], len(got.Messages), got.Messages)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // B14: an output with too many lines is cut when it comes, before the agent answered it, and
@@ -184,7 +175,7 @@ func TestRecallOfCutOutput(t *testing.T) {
 func TestRecallOfOutputCutOnArrival(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, "first line\n"+strings.Repeat("line\n", 3_000)+"last line")
 	env.Publish(events.KindTurn, "s", []byte(`{"turn":1,"policy":{"tool_output":{"when":"arrival"}},"messages":[{"role":"user","content":"run it"},`+
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]},`+tool+`]}`))
@@ -201,9 +192,6 @@ func TestRecallOfOutputCutOnArrival(t *testing.T) {
 	if got := env.Recall(`{"session":"s","turn":1,"index":2}`); len(got.Messages) != 1 || string(got.Messages[0]) != tool {
 		t.Errorf("recalled %.200s", got.Messages)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // C8: a search finds every message of the session that contains the text, the newest first, with
@@ -211,7 +199,7 @@ func TestRecallOfOutputCutOnArrival(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	words := []string{"Needle", "nEEDLE (x)", "hay", "", "STRASSE needle needle", "straw"}
 	var want []events.Position // newest first
 	for n := 1; n <= 37; n++ {
@@ -237,9 +225,6 @@ func TestSearch(t *testing.T) {
 		if got := searchAll(env, text, 100); (len(got) > 0) != (found > 0) {
 			t.Errorf("%q is found in %d messages", text, len(got))
 		}
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -273,7 +258,7 @@ func searchAll(env *workertest.Env, text string, limit int) []events.Position {
 func TestRecallOfGone(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
 		env.Publish(events.KindTurn, "s", workertest.BigTurn(n, 1_000_000, 600))
 	}
@@ -302,8 +287,5 @@ func TestRecallOfGone(t *testing.T) {
 	}
 	if e := env.Request(events.SubjectRecall, `{"session":"s","turn":2}`, nil); e == nil || e.Code != events.CodeGone {
 		t.Errorf("a turn that is gone: %+v", e)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }

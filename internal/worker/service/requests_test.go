@@ -85,9 +85,6 @@ func TestContext(t *testing.T) {
 	if diff := cmp.Diff(before, wantContext(env, "s1", turns)); diff != "" {
 		t.Errorf("after a restart: %s", diff)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A history larger than an answer is returned in pages, which together are the whole history.
@@ -96,7 +93,7 @@ func TestContextPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	large := fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000))
 	first := strings.Replace(string(workertest.BigTurn(1, 3_400_000, 60_000)), `"messages"`, large, 1)
 	turns := [][]byte{[]byte(first)}
@@ -143,9 +140,6 @@ func TestContextPages(t *testing.T) {
 	if e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("the page after the last is %+v", e)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A request about an unknown session is answered. One that cannot be read is refused with a code
@@ -153,7 +147,7 @@ func TestContextPages(t *testing.T) {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	for _, in := range []string{`{"session":"unknown"}`, `{"v":1,"tenant":"default","session":"unknown","page":7,"later":true}`} {
 		var c events.ContextResponse
 		if e := env.Request(events.SubjectContext, in, &c); e != nil || c.Known || len(c.Messages) != 0 || c.V != events.Version {
@@ -211,16 +205,13 @@ func TestRequests(t *testing.T) {
 			t.Errorf("stats %s: got %+v, want %s", in, e, want)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Stats are those of the last outcome, with the number of parked turns.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
 		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 	}
@@ -265,9 +256,6 @@ func TestStats(t *testing.T) {
 	if c := env.Context("gap", 1); !c.Known || len(c.Messages) != 0 || c.Pages != 1 {
 		t.Errorf("with a turn parked: %+v", c)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A client without knowledge of compactd finds the endpoints, and the health of
@@ -275,7 +263,7 @@ func TestStats(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	var info micro.Info
 	if e := env.Request("$SRV.INFO."+events.ServiceName, "", &info); e != nil {
 		t.Fatal(e)
@@ -335,9 +323,6 @@ func TestDiscovery(t *testing.T) {
 	}
 	if diff := cmp.Diff(healthy, h); diff != "" {
 		t.Error(diff)
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -27,8 +27,7 @@ func TestSessions(t *testing.T) {
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	env.Ledgers, env.MaxLedgers, env.CheckpointEvery = t.TempDir(), 4, 20*time.Millisecond
 	env.LeaseTTL = time.Hour // a slow worker loses no partition
-	first := env.Start("a", owners.Listener("a"))
-	<-first.Worker.Ready()
+	env.Run("a", owners.Listener("a"))
 	var want []string
 	for i := range 30 {
 		session := fmt.Sprintf("s%02d", i)
@@ -43,8 +42,7 @@ func TestSessions(t *testing.T) {
 	want = append([]string{"parked"}, want...)
 	env.AwaitDecided()
 	env.Ledgers = t.TempDir()
-	second := env.Start("b", owners.Listener("b"))
-	<-second.Worker.Ready()
+	env.Run("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	for _, limit := range []int{1, 7, 500} {
 		all, last := env.Listed(`"tenant":"default"`, limit)
@@ -79,11 +77,6 @@ func TestSessions(t *testing.T) {
 	} {
 		if e := env.Request(events.SubjectSessions, in, nil); e == nil || e.Code != code || e.Hint == "" {
 			t.Errorf("%s: got %+v, want %s", in, e, code)
-		}
-	}
-	for _, stop := range []func() error{first.Stop, second.Stop} {
-		if err := stop(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestTenantSubjects(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	env.AwaitDecided()
 	var plain, own events.StatsResponse
@@ -45,8 +45,5 @@ func TestTenantSubjects(t *testing.T) {
 				t.Errorf("%s of %s, %s: %+v, not %s", subject, c.tenant, c.payload, e, c.code)
 			}
 		}
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }

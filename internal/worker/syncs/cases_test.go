@@ -52,8 +52,7 @@ func wantWarning(a *workertest.SyncAgent, code events.Code) {
 func TestSyncCases(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	agent := func(t *testing.T, session string) *workertest.SyncAgent {
 		return &workertest.SyncAgent{T: t, Env: env, Session: session}
 	}
@@ -336,7 +335,4 @@ func TestSyncCases(t *testing.T) {
 			t.Errorf("no token: %d %s", status, text)
 		}
 	})
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -166,8 +166,7 @@ func (w *wire) tokens(messages []codec.Raw) (n int64) {
 func TestSyncFits(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	for name, history := range unrecordable {
 		for _, w := range wires {
 			t.Run(name+"/"+string(w.format), func(t *testing.T) {
@@ -220,9 +219,6 @@ func TestSyncFits(t *testing.T) {
 			})
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // The same request has the same answer, from another worker too. One that remembers nothing of a
@@ -270,9 +266,6 @@ func TestSyncFitRestarts(t *testing.T) {
 			t.Errorf("%s: %d turns in the log", name, n)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A provider that takes less than we think, and counts more: a call that was made with a history
@@ -280,8 +273,7 @@ func TestSyncFitRestarts(t *testing.T) {
 func TestSyncFitRefused(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	w := &wires[0]
 	for name, refusal := range map[string]string{
 		"with numbers":    `"This model's maximum context length is 9000 tokens. However, your messages resulted in %d tokens."`,
@@ -324,8 +316,5 @@ func TestSyncFitRefused(t *testing.T) {
 				t.Errorf("%d calls were refused, %d overflows are in the log", refused, n)
 			}
 		})
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

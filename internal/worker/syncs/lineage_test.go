@@ -262,7 +262,4 @@ func TestSyncLineages(t *testing.T) {
 			}
 		}
 	})
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -31,7 +31,7 @@ func marked(f events.Format, raw codec.Raw) codec.Raw {
 func TestSyncWithMarks(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	for i, f := range []events.Format{events.Anthropic, events.Bedrock, events.AISDK} {
 		a := &thinker{SyncAgent: &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("m%d", i)}, format: f, provider: "anthropic", model: "claude-opus-4-8"}
 		text := `[{"type":"text","text":"Read them all."}]`
@@ -75,8 +75,5 @@ func TestSyncWithMarks(t *testing.T) {
 		if systems > 1 {
 			t.Errorf("%s: the system prompt was published %d times", f, systems)
 		}
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }

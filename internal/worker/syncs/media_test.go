@@ -109,7 +109,8 @@ func userPlaces(f events.Format) (out []string) {
 func TestSyncLargeMedia(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
+	r := e.Running
 	large, small := mediatest.PNG(t, 5_500_000), mediatest.PNG(t, 300_000)
 	var all []*mediaAgent
 	for _, f := range events.Formats() {
@@ -141,8 +142,7 @@ func TestSyncLargeMedia(t *testing.T) {
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.Start("b", observe.Listener{})
-	<-r.Worker.Ready()
+	r = env.StartReady("b", observe.Listener{})
 	e = env.StartEdge(r.Worker, nil)
 	for _, a := range all {
 		a.edge = e
@@ -190,7 +190,8 @@ func asBytes(list []codec.Raw) (out [][]byte) {
 func TestSyncManyMedia(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
+	r := e.Running
 	a := &mediaAgent{t: t, edge: e, session: "shots", format: events.Anthropic}
 	a.add("user", "Look at the screen until it is green.")
 	for i := range 40 {
@@ -209,8 +210,7 @@ func TestSyncManyMedia(t *testing.T) {
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.Start("b", observe.Listener{})
-	<-r.Worker.Ready()
+	r = env.StartReady("b", observe.Listener{})
 	a.edge = env.StartEdge(r.Worker, nil)
 	turns := env.LoggedTurns(a.session)
 	a.add("assistant", "It is green.")
@@ -222,9 +222,6 @@ func TestSyncManyMedia(t *testing.T) {
 	if n := len(messages); n == 0 || cmp.Compare(whole.Generation, again.Generation) < 0 || !bytes.Contains(bytes.Join(asBytes(messages), nil), []byte("It is green.")) {
 		t.Errorf("%d messages: %+v", n, whole)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A client that holds nothing but what it was answered, with placeholders for media that only the
@@ -232,7 +229,7 @@ func TestSyncManyMedia(t *testing.T) {
 func TestSyncViewWithPlaceholders(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	for name, held := range map[string]func(session string, own []codec.Raw) []codec.Raw{
 		"own":     func(_ string, own []codec.Raw) []codec.Raw { return own },
 		"context": func(session string, _ []codec.Raw) []codec.Raw { return env.ContextMessages(session) },
@@ -256,8 +253,5 @@ func TestSyncViewWithPlaceholders(t *testing.T) {
 		if n := env.LoggedTurns(a.session); out.Session != "" || n != turns+1 || out.Turns != int64(n) {
 			t.Errorf("%s: %d turns, then %d: %+v", name, turns, n, out)
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -32,7 +32,7 @@ func wantExceeded(a *workertest.SyncAgent, refused string) {
 func TestSyncUnsolvable(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	_, e := env.RunEdge()
+	e := env.RunEdge()
 	system := fmt.Sprintf(`,"system":%q`, strings.Repeat("You never give up before it works. ", 200))
 	for i, failure := range []string{
 		`"status":400,"error":"prompt is too long: 1900 tokens > 1000 maximum"`,
@@ -77,8 +77,7 @@ func TestSyncUnsolvable(t *testing.T) {
 func TestSyncTooManyBytes(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	const large = `"refused":{"status":413,"error":"request_too_large"}`
 	a := &workertest.SyncAgent{T: t, Env: env, Session: "bytes"}
 	a.History = append(a.History, codec.Raw(`{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`))
@@ -96,17 +95,13 @@ func TestSyncTooManyBytes(t *testing.T) {
 	if a.Last.Code != events.CodeBudgetExceeded || a.Last.Retry == nil || *a.Last.Retry || len(a.Last.Stages) == 0 || a.Last.Budget.Breakdown.Correction != 0 {
 		t.Errorf("without media: %+v", a.Last)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A5, A6: a usage counts for the view, and for the number of messages, that it was counted for.
 func TestSyncUsageOfAnotherCall(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	usage := func(view string, count int) string {
 		out := `,"usage":{"prompt_tokens":2100,"completion_tokens":10`
 		if view != "" {
@@ -193,8 +188,7 @@ func TestSyncUsageOfAnotherCall(t *testing.T) {
 func TestSyncRefusalOfAnotherHistory(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	a := &workertest.SyncAgent{T: t, Env: env, Session: "parent"}
 	a.Work(3)
 	whole := a.History
@@ -215,8 +209,7 @@ func TestSyncRefusalOfAnotherHistory(t *testing.T) {
 func TestSyncRefusalComesFirst(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	a := &workertest.SyncAgent{T: t, Env: env, Session: "first"}
 	for i := range 8 {
 		a.Call(i, 60)
@@ -229,9 +222,6 @@ func TestSyncRefusalComesFirst(t *testing.T) {
 	if n := len(env.Logged(a.Session, events.KindOverflow)); n != 1 {
 		t.Errorf("%d overflows are in the log", n)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // An agent that goes back to an earlier message calls with a model, instructions and a refusal of
@@ -239,8 +229,7 @@ func TestSyncRefusalComesFirst(t *testing.T) {
 func TestSyncShorter(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	begin := func(t *testing.T, name string) *workertest.SyncAgent {
 		a := &workertest.SyncAgent{T: t, Env: env, Session: name}
 		a.Work(1)
@@ -278,7 +267,4 @@ func TestSyncShorter(t *testing.T) {
 			t.Errorf("%+v %+v, before it %+v", refused, bad, out.Budget)
 		}
 	})
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -26,7 +26,7 @@ func wantFits(a *workertest.SyncAgent) {
 // A history to which an operator returned stays in the context, and the agent's next call fits.
 func TestSyncAfterRewind(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
-	_, e := env.RunEdge()
+	e := env.RunEdge()
 	a := &workertest.SyncAgent{T: t, Env: env, Session: "rewound"}
 	for n := range 20 {
 		a.Add("user", fmt.Sprintf("Question %d.", n))
@@ -73,11 +73,10 @@ func TestSyncLateFits(t *testing.T) {
 	committing, released := make(chan struct{}, 1000), make(chan struct{})
 	release := sync.OnceFunc(func() { close(released) })
 	defer release()
-	r := env.Start("a", observe.Listener{Committed: func(observe.Committed) {
+	r := env.StartReady("a", observe.Listener{Committed: func(observe.Committed) {
 		committing <- struct{}{}
 		<-released
 	}})
-	<-r.Worker.Ready()
 	e := env.StartEdge(r.Worker, nil)
 	env.Publish(events.KindTurn, "other", []byte(`{"id":"t","model":{"provider":"openai","name":"gpt-4"},"messages":[{"role":"user","content":"Wait."}]}`))
 	workertest.Next(t, committing, "commit")

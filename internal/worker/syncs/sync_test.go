@@ -25,7 +25,7 @@ import (
 func TestSync(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		a := &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("s%d", seed)}
@@ -79,9 +79,6 @@ func TestSync(t *testing.T) {
 		if a.Last.Generation == 0 {
 			t.Errorf("seed %d: nothing was compacted: %+v", seed, a.Last.Budget)
 		}
-	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 

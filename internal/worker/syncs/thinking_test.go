@@ -106,8 +106,7 @@ func (a *thinker) want(what string, steps ...int) {
 func TestSyncThinking(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{})
 	n := 0
 	agent := func(f events.Format, provider, model string) *thinker {
 		n++
@@ -195,16 +194,12 @@ func TestSyncThinking(t *testing.T) {
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.Start("b", observe.Listener{})
-	<-r.Worker.Ready()
+	r = env.StartReady("b", observe.Listener{})
 	for _, a := range all {
 		a.step() // made under generation 1, but generation 2 is there now
 		a.want("after another worker took over")
 		a.step()
 		a.want("behind that", 8)
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -213,8 +208,7 @@ func TestSyncThinking(t *testing.T) {
 func TestSyncThinkingAdopted(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	a := &thinker{SyncAgent: &workertest.SyncAgent{T: t, Env: env, Session: "adopted"}, format: events.Anthropic, provider: "anthropic", model: "claude-opus-5-5"}
 	a.History = []codec.Raw{codec.Raw(`{"role":"user","content":"Read them all."}`)}
 	a.sync("")
@@ -236,8 +230,5 @@ func TestSyncThinkingAdopted(t *testing.T) {
 		if n := int64(len(a.History)) - 2; a.Last.Known < n {
 			t.Errorf("generation %d: %d messages are known, want %d", a.Last.Generation, a.Last.Known, n)
 		}
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -18,12 +18,11 @@ func TestUnknownModel(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
 	var noted atomic.Int64
-	r := env.Start("a", observe.Listener{Noted: func(e observe.Noted) {
+	env.Run("a", observe.Listener{Noted: func(e observe.Noted) {
 		if e.Note.Code == events.CodeUnknownModel {
 			noted.Add(1)
 		}
 	}})
-	<-r.Worker.Ready()
 	for i, c := range []struct {
 		fields, names string // of the request, and in the warning
 		notes         int64

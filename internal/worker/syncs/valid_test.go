@@ -19,8 +19,7 @@ import (
 func TestSyncIsValidForItsProvider(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
-	r := env.Start("a", observe.Listener{})
-	<-r.Worker.Ready()
+	env.Run("a", observe.Listener{})
 	long := "call_" + strings.Repeat("a", 24) + "|fc_" + strings.Repeat("b", 50)
 	for _, c := range []struct{ format, provider, model string }{
 		{"anthropic", "anthropic", "claude-opus-5"},

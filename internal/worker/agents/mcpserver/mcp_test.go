@@ -27,8 +27,7 @@ func TestMCP(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config, env.Summarizer = workertest.NewConfig(t, policy.Default()), extract.New()
 	summarized := make(chan observe.SummaryDone, 64)
-	r := env.Start("a", observe.Listener{SummaryDone: func(d observe.SummaryDone) { summarized <- d }})
-	<-r.Worker.Ready()
+	r := env.StartReady("a", observe.Listener{SummaryDone: func(d observe.SummaryDone) { summarized <- d }})
 	e := env.StartEdge(r.Worker, nil)
 	const odd = "thread 7/a"
 	id, err := events.SessionID(odd)
@@ -139,16 +138,13 @@ func TestMCP(t *testing.T) {
 	if text, bad := e.CallTool(f, "files", nil); bad || !strings.Contains(text, "/b.go: changed, turns 1 to 1, 0 reads, 1 changes") {
 		t.Errorf("files: %s", text)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A session is shown to a token of that session alone, and such a token is for nothing else.
 func TestMCPTokens(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e := env.RunEdge()
+	e := env.RunEdge()
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.OperatorToken, "* operator") +
 		workertest.TokenLine(workertest.SessionToken, "default/s1 session") +
 		workertest.TokenLine(workertest.ExpiredToken, "default/s1 session 2020-01-01T00:00:00Z"))
@@ -206,9 +202,6 @@ func TestMCPTokens(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Tools that a model calls in one request run at once: each is an operation of its own, and all give back their
@@ -216,7 +209,7 @@ func TestMCPTokens(t *testing.T) {
 func TestMCPBatch(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	r, e, l := env.RunLimitedEdge(0)
+	e, l := env.RunLimitedEdge(0)
 	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s1 session"))
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
@@ -244,8 +237,5 @@ func TestMCPBatch(t *testing.T) {
 	}
 	for _, c := range []limit.Class{limit.Memory, limit.Processor, limit.Reads, limit.Waits} {
 		l.Await(t, func() bool { return l.Held(c) == 0 })
-	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
 	}
 }
