@@ -26,8 +26,18 @@ func Next[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
+// Until waits for a state that no event reports, such as that of files.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(WaitLimit); !ok(); Pause(t, time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
 // Pause lets time pass, to vary the moment of a kill or to poll. It waits for no condition.
-func Pause(t *testing.T, d time.Duration) {
+func Pause(t testing.TB, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-t.Context().Done():

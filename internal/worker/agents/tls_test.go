@@ -84,16 +84,13 @@ func TestAgentsTLS(t *testing.T) {
 		t.Errorf("without TLS: %v", status)
 	}
 	renewed := trusted("ca-2")
-	for deadline := time.Now().Add(workertest.WaitLimit); ; time.Sleep(50 * time.Millisecond) {
+	workertest.Until(t, "an answer with the certificate that was renewed", func() bool {
 		resp, err := do(renewed, http.MethodGet, "stats", "")
 		if err == nil {
 			resp.Body.Close()
-			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("with the certificate that was renewed: %v", err)
-		}
-	}
+		return err == nil
+	})
 	if resp, err := do(client, http.MethodGet, "stats", ""); err == nil {
 		resp.Body.Close()
 		t.Error("a client that trusts another authority is connected")

@@ -153,20 +153,14 @@ func TestJobsWithoutConsumer(t *testing.T) {
 // wantPending waits until workers have so many jobs of a lane, and so many others wait.
 func wantPending(env *workertest.Env, lane events.Lane, working, waiting int) {
 	env.T.Helper()
-	for end := time.Now().Add(workertest.WaitLimit); ; time.Sleep(10 * time.Millisecond) {
+	workertest.Until(env.T, fmt.Sprintf("workers have %d jobs of %s, and %d wait", working, lane, waiting), func() bool {
 		c, err := env.JS.Consumer(env.T.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
 		if err != nil {
 			env.T.Fatal(err)
 		}
 		i := c.CachedInfo()
-		if i.NumAckPending == working && int(i.NumPending) == waiting {
-			return
-		}
-		if time.Now().After(end) {
-			env.T.Errorf("%s: workers have %d jobs, %d wait; want %d and %d", lane, i.NumAckPending, i.NumPending, working, waiting)
-			return
-		}
-	}
+		return i.NumAckPending == working && int(i.NumPending) == waiting
+	})
 }
 
 // C5, C11: a busy provider delays a job by the time that it requests, and is called again. When

@@ -128,7 +128,7 @@ func (d *disorder) republish(session, n int) {
 // stores it.
 func (d *disorder) republishLater(session, n int) {
 	d.T.Helper()
-	until(d.T, "the duplicate window is over", func() bool {
+	workertest.Until(d.T, "the duplicate window is over", func() bool {
 		before := d.dropped
 		d.republish(session, n)
 		return d.dropped == before

@@ -72,16 +72,6 @@ func filesContaining(t *testing.T, text string, dirs ...string) (out []string) {
 	return out
 }
 
-// until waits for a state that no event reports, such as that of files.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(workertest.WaitLimit); !ok(); workertest.Pause(t, time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 // eraseSession publishes session.forget, and waits until the erasure is published. A late summary is erased by an event
 // of its own, whose answers are passed over.
 func eraseSession(env *workertest.Env, session string) (f events.Forgotten, e events.Erased) {
@@ -121,7 +111,7 @@ func awaitSummaries(env *workertest.Env) {
 		return n
 	}
 	env.AwaitDecided()
-	until(env.T, "every job has its summary", func() bool {
+	workertest.Until(env.T, "every job has its summary", func() bool {
 		return count(topology.OutcomesStream, "out.*.job.>") == count(topology.LogStream, "log.*.summary.>")
 	})
 	env.AwaitDecided()
@@ -142,7 +132,7 @@ func TestForget(t *testing.T) {
 		env.Publish(events.KindTurn, victim, secretTurn(n))
 	}
 	awaitSummaries(env)
-	until(t, "the victim is in the log and in a file", func() bool {
+	workertest.Until(t, "the victim is in the log and in a file", func() bool {
 		return len(filesContaining(t, secret, dir)) > 0 && len(filesContaining(t, victim, env.Ledgers)) > 0
 	})
 	before := env.OutcomesBySession()
@@ -387,7 +377,7 @@ func TestForgetInOldFiles(t *testing.T) {
 	for _, name := range names[:8] {
 		eraseSession(env, name)
 	}
-	until(t, "the names are gone from the old files", func() bool {
+	workertest.Until(t, "the names are gone from the old files", func() bool {
 		return len(filesContaining(t, "gone-0", old))+len(filesContaining(t, "gone-7", old)) == 0
 	})
 	if err := a.Stop(); err != nil {
@@ -495,7 +485,7 @@ func TestForgetDuringHandOver(t *testing.T) {
 	close(goOn)
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	for _, id := range closing {
-		until(t, "the old file is removed", func() bool {
+		workertest.Until(t, "the old file is removed", func() bool {
 			_, err := os.Stat(filepath.Join(old, fmt.Sprintf("p%d.db", id)))
 			return errors.Is(err, fs.ErrNotExist)
 		})
@@ -529,7 +519,7 @@ func TestForgetUnserved(t *testing.T) {
 	failed := make(chan error, 1)
 	go func() { _, err := erase.Request(ctx, env.JS, a, "first"); failed <- err }()
 	workertest.Next(t, requested, "session.forget")
-	until(t, "the event is stored", func() bool {
+	workertest.Until(t, "the event is stored", func() bool {
 		seq, err := erase.LastForgetOf(t.Context(), env.Conn, a)
 		return err == nil && seq == 2
 	})
@@ -553,7 +543,7 @@ func TestForgetUnserved(t *testing.T) {
 // jobsDone waits until every job has ended.
 func jobsDone(env *workertest.Env) {
 	env.T.Helper()
-	until(env.T, "all jobs have ended", func() bool {
+	workertest.Until(env.T, "all jobs have ended", func() bool {
 		busy := false
 		for _, lane := range events.Lanes {
 			c, err := env.JS.Consumer(env.T.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
@@ -573,7 +563,7 @@ func grow(env *workertest.Env) {
 	if _, err := topology.Grow(env.T.Context(), env.JS); err != nil {
 		env.T.Fatal(err)
 	}
-	until(env.T, "each partition is split", func() bool {
+	workertest.Until(env.T, "each partition is split", func() bool {
 		streams, err := topology.Describe(env.T.Context(), env.JS)
 		if err == nil {
 			env.Streams = streams
@@ -640,7 +630,7 @@ func TestForgetGrown(t *testing.T) {
 	erase()
 	awaitSummaries(env)
 	where := append([]string{dir}, ledgers...)
-	until(t, "no file has anything of the sessions", func() bool {
+	workertest.Until(t, "no file has anything of the sessions", func() bool {
 		return len(filesContaining(t, secret, where...)) == 0 && len(filesContaining(t, victim, ledgers...)) == 0
 	})
 	for _, w := range workers {

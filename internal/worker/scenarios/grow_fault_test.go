@@ -287,11 +287,7 @@ func (s *syncers) done() int {
 func (s *syncers) await(n int) {
 	s.t.Helper()
 	upTo := s.done() + n
-	for deadline := time.Now().Add(workertest.WaitLimit); s.done() < upTo; workertest.Pause(s.t, 10*time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%d syncs are answered, not %d", s.done(), upTo)
-		}
-	}
+	workertest.Until(s.t, fmt.Sprintf("%d syncs are answered", upTo), func() bool { return s.done() >= upTo })
 }
 
 func (s *syncers) stop() {

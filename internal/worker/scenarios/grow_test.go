@@ -39,18 +39,13 @@ func TestListsOfGrowing(t *testing.T) {
 	}
 	follow := func(what string, ok func(*events.FleetResponse) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(workertest.WaitLimit); ; workertest.Pause(t, 10*time.Millisecond) {
+		workertest.Until(t, what, func() bool {
 			var f events.FleetResponse
 			if e := env.Request(events.SubjectFleet, `{}`, &f); e != nil {
 				t.Fatal(e)
 			}
-			if ok(&f) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %+v", what, f)
-			}
-		}
+			return ok(&f)
+		})
 	}
 	want := func(listed int, missing ...int64) {
 		t.Helper()

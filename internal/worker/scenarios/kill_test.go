@@ -335,13 +335,5 @@ func purgeOutcomes(env *workertest.Env) {
 			env.T.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(workertest.WaitLimit); ; workertest.Pause(env.T, 50*time.Millisecond) { // a copy may be behind
-		left := len(env.OutcomesBySession())
-		if left == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			env.T.Fatalf("%d sessions have outcomes after a purge of all", left)
-		}
-	}
+	workertest.Until(env.T, "no outcome is left", func() bool { return len(env.OutcomesBySession()) == 0 }) // a copy may be behind
 }

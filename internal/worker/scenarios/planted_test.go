@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
@@ -190,7 +189,7 @@ func sessionIn(partition, partitions int) string {
 // awaitPartition waits until all events of a partition are decided, and their outcomes stored.
 func awaitPartition(env *workertest.Env, partition int) {
 	env.T.Helper()
-	for deadline := time.Now().Add(workertest.WaitLimit); ; {
+	workertest.Until(env.T, fmt.Sprintf("partition %d is decided", partition), func() bool {
 		m, err := commit.LastMarker(env.T.Context(), env.Conn, partition)
 		if err != nil {
 			env.T.Fatal(err)
@@ -199,12 +198,6 @@ func awaitPartition(env *workertest.Env, partition int) {
 		if err != nil {
 			env.T.Fatal(err)
 		}
-		if oldest.Seq == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			env.T.Fatalf("partition %d is at %d, and the event of %s waits", partition, m.Cursor, oldest.Time)
-		}
-		workertest.Pause(env.T, 10*time.Millisecond)
-	}
+		return oldest.Seq == 0
+	})
 }

@@ -112,11 +112,7 @@ func (o *outageOfPower) report(t *testing.T) {
 func (p *process) freeze() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	for deadline := time.Now().Add(workertest.WaitLimit); !p.frozen(); workertest.Pause(p.t, time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatal("the worker does not stop")
-		}
-	}
+	workertest.Until(p.t, "every thread is stopped", p.frozen)
 }
 
 // frozen reports whether every thread of the process is stopped.

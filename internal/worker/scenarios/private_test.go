@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -79,25 +78,10 @@ func TestPrivateTenant(t *testing.T) {
 	}
 }
 
-// awaitMetric waits until /metrics contains a text.
-func awaitMetric(t *testing.T, m *worker.Monitor, want string) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(workertest.WaitLimit); ; <-tick.C {
-		_, body := workertest.Get(t, m, "/metrics", "", "")
-		if strings.Contains(body, want) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s in\n%s", want, body)
-		}
-	}
-}
-
 // Hostile actors, secrets in metrics: after good, hostile and compacted sessions no endpoint
 // returns a word, a tenant or a session of them.
 func TestMetricsNameNoSession(t *testing.T) {
+	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	env.Summarizer = llm.New()
 	env.Config = workertest.NewConfig(t, policy.Default())
@@ -116,7 +100,10 @@ func TestMetricsNameNoSession(t *testing.T) {
 	publish(events.KindCompact, `{"v":1,"id":"`+workertest.Canary+`","focus":"`+workertest.Canary+`"}`)
 	env.AwaitDecided()
 	workertest.AwaitReadyz(t, m)
-	awaitMetric(t, m, `summaries_total{by="embedded",`)
+	workertest.Until(t, "a summary is counted", func() bool {
+		_, body := workertest.Get(t, m, "/metrics", "", "")
+		return strings.Contains(body, `summaries_total{by="embedded",`)
+	})
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -155,12 +155,7 @@ func TestAgentsSquattedID(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	e := env.RunEdge()
-	m := nats.NewMsg("session.turn.globex.x")
-	m.Header.Set(nats.MsgIdHdr, "t1")
-	m.Data = workertest.Turn(1)
-	if _, err := env.JS.PublishMsg(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	squat(env, "t1")
 	status, got := e.Post("s1", "turns", string(workertest.Turn(1)))
 	again, same := e.Post("s1", "turns", string(workertest.Turn(1)))
 	if status != 200 || got.Duplicate || again != 200 || !same.Duplicate || same.Seq != got.Seq {

@@ -125,11 +125,7 @@ func stopModelHangs(t *testing.T, bin string) (time.Duration, string) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(workertest.WaitLimit); s.Calls() == 0; workertest.Pause(t, 10*time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no model is called\n%s", p.log.text())
-		}
-	}
+	workertest.Until(t, "a model is called", func() bool { return s.Calls() > 0 })
 	return p.end()
 }
 

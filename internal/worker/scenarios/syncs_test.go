@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -107,16 +106,9 @@ func TestSyncFamilies(t *testing.T) {
 			awaitBranches(env, all[1], 1)
 			env.Publish(kind, "s", []byte(`{"id":"over"}`))
 			for _, session := range all {
-				for end := time.Now().Add(workertest.WaitLimit); env.Stats(session).Turns > 0; time.Sleep(10 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("%s goes on", session)
-					}
-				}
-				for end := time.Now().Add(workertest.WaitLimit); kind == events.KindForget && env.LoggedTurns(session) > 0; time.Sleep(10 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("the log has turns of %s", session)
-					}
-				}
+				workertest.Until(t, session+" is over", func() bool {
+					return env.Stats(session).Turns == 0 && (kind == events.KindEnd || env.LoggedTurns(session) == 0)
+				})
 			}
 			if env.Stats(alone.Session).Turns == 0 {
 				t.Error("a session with a like name is gone")
@@ -136,11 +128,7 @@ func TestSyncFamilies(t *testing.T) {
 // awaitBranches waits until the log names so many branches of a session.
 func awaitBranches(env *workertest.Env, session string, n int) {
 	env.T.Helper()
-	for end := time.Now().Add(workertest.WaitLimit); len(env.Logged(session, events.KindBranch)) < n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			env.T.Fatalf("the log names %d branches of %s, want %d", len(env.Logged(session, events.KindBranch)), session, n)
-		}
-	}
+	workertest.Until(env.T, "the branches of "+session+" are named", func() bool { return len(env.Logged(session, events.KindBranch)) >= n })
 }
 
 // A client that follows a session, or has its token, sees its branches, and nothing of another session.

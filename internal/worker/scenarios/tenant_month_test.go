@@ -106,9 +106,8 @@ func TestMonthOfTenant(t *testing.T) {
 	if e := env.Request(events.SubjectTenants, `{"text":"other"}`, &out); e != nil || len(out.Tenants) != 1 || out.Tenants[0].MonthCents != 0 {
 		t.Errorf("%v, %+v", e, out.Tenants)
 	}
-	replayed, err := redecide.Replay(t.Context(), env.Conn, redecide.Span{})
-	if err != nil || !replayed.Equal() {
-		t.Errorf("%v, %+v", err, replayed)
+	if replayed := env.Replay(redecide.Span{}); !replayed.Equal() {
+		t.Errorf("%+v", replayed)
 	}
 	t.Logf("%d calls of %d nano dollars, %d compactions without a model", calls[0].Load(), money, compacted)
 }

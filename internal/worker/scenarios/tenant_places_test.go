@@ -7,10 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"compactd/internal/broker/stream"
-	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -26,25 +22,14 @@ import (
 // slowTexts are texts that take long to redact.
 var slowTexts = []string{"password=", "Authorization: Bearer ", "-----end", "otpauth://=", "cookie:", "token is "}
 
-// fillSlowly publishes turns of a tenant's session until it has a job in the
-// background.
-func fillSlowly(env *workertest.Env, tenant, session, text string) {
+// fillWith publishes turns of a text until a tenant's session has a job in the background.
+func fillWith(env *workertest.Env, tenant, session, text string) {
 	env.T.Helper()
-	for n := 1; n <= 60; n++ {
-		env.PublishFor(tenant, events.KindTurn, session, fmt.Appendf(nil,
-			`{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":8000,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
-			n, strings.Repeat(text, 1+900/len(text))))
-		env.AwaitDecided()
-		jobs := 0
-		filter := "out.*.job." + string(events.LaneBackground) + "." + tenant + "." + session
-		if err := stream.ReadStream(env.T.Context(), env.JS, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
-			env.T.Fatal(err)
-		}
-		if jobs > 0 {
-			return
-		}
-	}
-	env.T.Fatalf("no job of %s.%s in 60 turns", tenant, session)
+	text = strings.Repeat(text, 1+900/len(text))
+	env.FillFor(tenant, session, events.LaneBackground, func(n int) []byte {
+		return fmt.Appendf(nil, `{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":8000,"max_output_tokens":1000},`+
+			`"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`, n, text)
+	})
 }
 
 // Hostile actors: jobs of a tenant whose texts take very long to redact fill only its share of
@@ -78,7 +63,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 		},
 	})
 	for n := range sessions {
-		fillSlowly(env, hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
+		fillWith(env, hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
 	}
 	share := 0
 	for ; share < 2; share++ {
@@ -86,7 +71,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 	}
 	summarized := 0
 	for n := range others {
-		fillSlowly(env, "default", fmt.Sprintf("s%d", n), "lorem ipsum ")
+		fillWith(env, "default", fmt.Sprintf("s%d", n), "lorem ipsum ")
 		if d := workertest.Next(t, done, "summary of the other tenant"); d.Address.Tenant == hostile || d.Failure != "" {
 			t.Fatalf("%+v", d)
 		}

@@ -147,10 +147,7 @@ func withoutPrune() policy.Policy {
 // wantReplayed replays what is stored and wants no difference.
 func wantReplayed(env *workertest.Env) {
 	env.T.Helper()
-	report, err := redecide.Replay(env.T.Context(), env.Conn, redecide.Span{})
-	if err != nil {
-		env.T.Fatal(err)
-	}
+	report := env.Replay(redecide.Span{})
 	if report.Outcomes == 0 || len(report.Differences) > 0 {
 		env.T.Errorf("replay: %d outcomes, %d differences: %+v", report.Outcomes, len(report.Differences), report.Differences)
 	}
@@ -298,6 +295,7 @@ func TestRoomOfFleet(t *testing.T) {
 // A tenant that stores all it can leaves room for others, and ends and erases its sessions in a log
 // that is full of its turns.
 func TestStorageOfATenant(t *testing.T) {
+	t.Parallel()
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 8 << 20})
 	e := env.RunEdge()
 	filled := func(token, tenant string) (bytes int) {

@@ -290,23 +290,17 @@ func TestDiscovery(t *testing.T) {
 			Requests int    `json:"num_requests"`
 		} `json:"endpoints"`
 	}
-	for end := time.Now().Add(workertest.WaitLimit); ; time.Sleep(time.Millisecond) { // a request counts once its answer is sent
+	workertest.Until(t, "check has one request, and others none", func() bool { // one counts once its answer is sent
 		if e := env.Request("$SRV.STATS."+events.ServiceName, "", &counted); e != nil {
 			t.Fatal(e)
 		}
-		wrong := ""
 		for _, e := range counted.Endpoints {
 			if (e.Name == "check") != (e.Requests == 1) {
-				wrong = fmt.Sprintf("%s has %d requests", e.Name, e.Requests)
+				return false
 			}
 		}
-		if wrong == "" {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal(wrong)
-		}
-	}
+		return true
+	})
 	want := map[string]string{"health": "compactd.health", "fleet": "compactd.fleet", "tenants": "compactd.tenants", "policies": "compactd.policies", "policy": "compactd.policy"}
 	for _, verb := range []string{"attach", "check", "context", "files", "history", "outcome", "recall", "sessions", "stats", "sync"} {
 		want[verb], want[verb+"-of-tenant"] = "compactd."+verb, "compactd."+verb+".*"

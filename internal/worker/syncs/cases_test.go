@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -19,15 +18,10 @@ import (
 func end(a *workertest.SyncAgent, round int) {
 	a.T.Helper()
 	a.Env.Publish(events.KindEnd, a.Session, fmt.Appendf(nil, `{"id":"end-%s-%d"}`, a.Session, round))
-	for end := time.Now().Add(workertest.WaitLimit); ; time.Sleep(20 * time.Millisecond) {
+	workertest.Until(a.T, "the session has ended", func() bool {
 		out, bad := a.Request(0, `,"dry_run":true`)
-		if bad == nil && out.Turns == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			a.T.Fatalf("the session has not ended: %+v %+v", out, bad)
-		}
-	}
+		return bad == nil && out.Turns == 0
+	})
 }
 
 func wantSyncRefused(a *workertest.SyncAgent, code events.Code, more string) {
