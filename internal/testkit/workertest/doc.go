@@ -6,7 +6,7 @@
 //	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 //	env.AwaitDecided()
 //	env.WantRedecided()
-//	err := stop()
+//	stop()
 //
 // Tests of packages below internal/worker use it from an external test package, as it imports most
 // of these packages.

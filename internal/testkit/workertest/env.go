@@ -70,13 +70,9 @@ func (env *Env) Start(owner string, l observe.Listener) *Running {
 		env.T.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &Running{Worker: wk, Cancel: cancel, Done: make(chan error, 1)}
+	r := &Running{Worker: wk, t: env.T, Cancel: cancel, Done: make(chan error, 1)}
 	go func() { r.Done <- wk.Run(ctx); close(r.Done) }()
-	env.T.Cleanup(func() {
-		if err := r.Stop(); err != nil {
-			env.T.Error(err)
-		}
-	})
+	env.T.Cleanup(r.Stop)
 	return r
 }
 
@@ -101,8 +97,8 @@ func (env *Env) StartReady(owner string, l observe.Listener) *Running {
 	return r
 }
 
-// Run is StartReady, and returns how to stop the worker.
-func (env *Env) Run(owner string, l observe.Listener) (stop func() error) {
+// Run is StartReady, and returns how to stop the worker before the test ends.
+func (env *Env) Run(owner string, l observe.Listener) (stop func()) {
 	env.T.Helper()
 	return env.StartReady(owner, l).Stop
 }
@@ -210,13 +206,23 @@ func (env *Env) Stop() {
 
 // Running is a worker that was started.
 type Running struct {
+	t *testing.T
+
 	Worker *worker.Worker
 	Cancel context.CancelFunc
 	Done   chan error // gets what Run returned, and is closed
 }
 
-// Stop stops the worker gracefully.
-func (r *Running) Stop() error {
+// Stop stops the worker gracefully. An error of it fails the test.
+func (r *Running) Stop() {
+	r.t.Helper()
+	if err := r.End(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// End is Stop, and returns the error.
+func (r *Running) End() error {
 	r.Cancel()
 	return <-r.Done
 }

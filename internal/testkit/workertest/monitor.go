@@ -121,7 +121,7 @@ func AwaitReadyz(t *testing.T, m *worker.Monitor, want ...string) time.Duration 
 type Monitored struct {
 	Worker *worker.Worker
 	ctx    context.Context // ends with stop
-	Stop   func() error
+	Stop   func()          // an error fails the test
 	Begin  func()
 }
 
@@ -133,11 +133,7 @@ func (env *Env) Monitor(m *worker.Monitor, url string) *Monitored {
 		env.T.Fatal(err)
 	}
 	r.Begin()
-	env.T.Cleanup(func() {
-		if err := r.Stop(); err != nil {
-			env.T.Error(err)
-		}
-	})
+	env.T.Cleanup(r.Stop)
 	<-r.Worker.Ready()
 	return r
 }
@@ -162,6 +158,11 @@ func (env *Env) Prepare(url string, l observe.Listener) *Monitored {
 	return &Monitored{
 		Worker: wk, ctx: ctx,
 		Begin: func() { go func() { done <- wk.Run(ctx); close(done) }() },
-		Stop:  func() error { cancel(); return <-done },
+		Stop: func() {
+			cancel()
+			if err := <-done; err != nil {
+				env.T.Error(err)
+			}
+		},
 	}
 }

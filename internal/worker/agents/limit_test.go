@@ -211,9 +211,7 @@ func TestFewUndecided(t *testing.T) {
 	if got, want := most.Load(), int64(max(runtime.GOMAXPROCS(0)-1, 1)); got < 1 || got > want {
 		t.Errorf("%d are undecided at a time, want 1 to %d", got, want)
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	r.Stop()
 	if held := l.Held(limit.Undecided); held > 0 {
 		t.Errorf("%d places are held by none", held)
 	}

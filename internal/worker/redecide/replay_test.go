@@ -40,9 +40,7 @@ func newReplayEnv(t *testing.T) *workertest.Env {
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1)[:20])
 	env.Publish(events.KindRewind, "s1", []byte(`{"v":1,"id":"r","steps":1}`))
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	p := workertest.WithoutSummaries()
 	p.Profile = "seed"
 	env.Config = workertest.NewConfig(t, p)
@@ -52,9 +50,7 @@ func newReplayEnv(t *testing.T) *workertest.Env {
 		env.Publish(events.KindTurn, "s1", workertest.Turn(20+n))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	return env
 }
 
@@ -269,9 +265,7 @@ func TestReplayErased(t *testing.T) {
 		env.Publish(events.KindTurn, "s2", workertest.UsageTurn(n))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	p := workertest.WithoutSummaries()
 	p.Profile = "seed"
 	env.Config = workertest.NewConfig(t, p)
@@ -282,9 +276,7 @@ func TestReplayErased(t *testing.T) {
 		env.Publish(events.KindTurn, "s1", workertest.UsageTurn(n))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	eraseFromStreams(env, "s2", erased)
 	if r := env.Replay(redecide.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
 		t.Errorf("%+v", r)

@@ -36,9 +36,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 		publishAll(env, 6, n)
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	first := env.OutcomesBySession()
 
 	p := workertest.WithoutSummaries()
@@ -49,9 +47,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 		publishAll(env, 6, n)
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	after := env.OutcomesBySession()
 	if len(first) == 0 {
 		t.Fatal("no outcome was published under the first config")
@@ -106,9 +102,7 @@ func TestPartitions(t *testing.T) {
 			publishAll(env, 10, n)
 		}
 		env.AwaitDecided()
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		env.WantRedecided()
 		got := map[string][]string{}
 		for a, all := range env.OutcomesBySession() {
@@ -144,15 +138,11 @@ func TestStopInBacklog(t *testing.T) {
 				t.Fatalf("the worker ended: %v", err)
 			}
 		}
-		if err := r.Stop(); err != nil {
-			t.Fatalf("stopped in a backlog: %v", err)
-		}
+		r.Stop()
 		wantUpToMarkers(env)
 		stop := env.Run("b", observe.Listener{})
 		env.AwaitDecided()
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		env.WantRedecided()
 	}
 }
@@ -173,9 +163,7 @@ func TestStopWritesMarkers(t *testing.T) {
 			t.Errorf("%d outcomes for a turn that fits", f.Outcomes)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	last := uint64(0)
 	for p := range env.Streams.Partitions.Count() {
 		m, err := commit.LastMarker(t.Context(), env.Conn, p)
@@ -235,9 +223,7 @@ func TestMarkerIsNotAhead(t *testing.T) {
 	var commits []observe.Committed // of one partition: by one goroutine
 	stop := env.Run("a", observe.Listener{Committed: func(c observe.Committed) { commits = append(commits, c) }})
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	stored, largest := 0, 0
 	for _, c := range commits {
 		stored, largest = stored+c.Outcomes, max(largest, c.Outcomes)

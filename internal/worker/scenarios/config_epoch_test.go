@@ -28,18 +28,14 @@ func TestAnotherConfigFromTheLog(t *testing.T) {
 			env.Publish(events.KindTurn, "s", workertest.UsageTurn(n))
 		}
 		env.AwaitDecided()
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		env.Config = workertest.NewConfig(t, next)
 		stop = env.Run("b", observe.Listener{Retrying: workertest.NoRetry(t)})
 		for n := 7; n <= 20; n++ {
 			env.Publish(events.KindTurn, "s", workertest.UsageTurn(n))
 		}
 		env.AwaitDecided()
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		outcomes[i] = env.Stored()
 	}
 	if diff := cmp.Diff(outcomes[0], outcomes[1]); diff != "" {
@@ -55,9 +51,7 @@ func TestConfigIsGone(t *testing.T) {
 	stop := env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, "s", workertest.UsageTurn(1))
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	out, err := env.JS.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
@@ -74,9 +68,7 @@ func TestConfigIsGone(t *testing.T) {
 	p.Profile = "seed"
 	env.Config = workertest.NewConfig(t, p)
 	reported := make(chan error, 8)
-	if err := env.Run("b", observe.Listener{Retrying: func(e observe.Retrying) { reported <- e.Err }})(); err != nil {
-		t.Fatal(err)
-	}
+	env.Run("b", observe.Listener{Retrying: func(e observe.Retrying) { reported <- e.Err }})()
 	close(reported)
 	var all []string
 	for err := range reported {

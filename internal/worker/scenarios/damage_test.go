@@ -28,11 +28,7 @@ func publishAndDecide(t *testing.T, dir, owner string, from, to, flavour int) ma
 	env := workertest.New(t, dir)
 	defer env.Stop()
 	if owner != "" {
-		defer func(stop func() error) {
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
-		}(env.Run(owner, observe.Listener{}))
+		defer env.Run(owner, observe.Listener{})()
 	}
 	for n := from; n < to; n++ {
 		for s := range 4 {
@@ -121,9 +117,7 @@ func testLogTruncated(t *testing.T, upTo int) {
 		}
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	wantRedecidedBeside(env, lost, end)
 	env.Stop()
 
@@ -167,18 +161,14 @@ func TestLogTruncatedBelowSplit(t *testing.T) {
 	}
 	turns(grown, 18, 24, 20)
 	lost := grown.OutcomesBySession()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	grown.Stop()
 	replaceMessages(t, dir, before)
 
 	env := workertest.New(t, dir)
 	stop = env.Run("c", observe.Listener{}) // returns when each partition takes turns
 	turns(env, 12, 18, 27)
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	wantRedecidedBeside(env, lost, end)
 	env.Stop()
 
@@ -313,7 +303,7 @@ func wantWorkerRefused(env *workertest.Env, text string) {
 		}
 	case <-r.Worker.Ready():
 		env.T.Error("the worker took turns")
-		_ = r.Stop() // the test has failed already
+		_ = r.End() // the test has failed already
 	}
 }
 
@@ -345,9 +335,7 @@ func TestStoreFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	env.WantRedecided()
 }
 
@@ -357,7 +345,7 @@ func TestStopWithFullStore(t *testing.T) {
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})
 	env.DrainTimeout, env.OutcomeBytes = 100*time.Millisecond, -1
 	full := make(chan struct{}, 1024)
-	stop := env.Run("a", observe.Listener{Retrying: func(i observe.Retrying) {
+	r := env.StartReady("a", observe.Listener{Retrying: func(i observe.Retrying) {
 		if _, ok := errors.AsType[*commit.StoreFullError](i.Err); ok {
 			full <- struct{}{}
 		}
@@ -371,7 +359,7 @@ func TestStopWithFullStore(t *testing.T) {
 		default:
 		}
 	}
-	if err := stop(); err == nil || !strings.Contains(err.Error(), "ran out of time") {
+	if err := r.End(); err == nil || !strings.Contains(err.Error(), "ran out of time") {
 		t.Errorf("the stop returned %v", err)
 	}
 	var err error
@@ -379,10 +367,8 @@ func TestStopWithFullStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.DrainTimeout = 0
-	stop = env.Run("b", observe.Listener{})
+	stop := env.Run("b", observe.Listener{})
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	env.WantRedecided()
 }

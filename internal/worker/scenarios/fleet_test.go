@@ -43,15 +43,11 @@ func TestFleetSharesPartitions(t *testing.T) {
 	for n := 21; n <= 30; n++ {
 		publishAll(env, 8, n)
 	}
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	first.Stop()
 	owners.Await(map[string]int{"a": 0, "b": 4})
 	publishAll(env, 8, 31)
 	env.AwaitDecided()
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	second.Stop()
 	for _, e := range owners.Released["a"] {
 		if e.Err != nil {
 			t.Errorf("partition %d was handed over with %v", e.Partition, e.Err)
@@ -99,9 +95,7 @@ func TestFleetGrows(t *testing.T) {
 	publishAll(env, 30, n)
 	env.AwaitDecided()
 	for _, w := range []*workertest.Running{first, second} {
-		if err := w.Stop(); err != nil {
-			t.Error(err)
-		}
+		w.Stop()
 	}
 	env.WantRedecided()
 	all := env.Replay(redecide.Span{})
@@ -163,9 +157,7 @@ func TestManyTakeOvers(t *testing.T) {
 			t.Fatalf("worker %d commits no outcome", i)
 		}
 		if i%2 == 1 {
-			if err := workers[i-1].Stop(); err != nil {
-				t.Fatalf("worker %d ended with %v", i-1, err)
-			}
+			workers[i-1].Stop()
 		}
 	}
 	owners.Until("4 partitions of 3 workers", func() bool {
@@ -175,9 +167,7 @@ func TestManyTakeOvers(t *testing.T) {
 	wg.Wait()
 	env.AwaitDecided()
 	for _, i := range []int{1, 3, 5} {
-		if err := workers[i].Stop(); err != nil {
-			t.Errorf("worker %d ended with %v", i, err)
-		}
+		workers[i].Stop()
 	}
 	env.WantRedecided()
 }
@@ -201,9 +191,7 @@ func TestFencedGoesOn(t *testing.T) {
 	}
 	owners.Until("epoch 3 everywhere", func() bool { return len(owners.Acquired["a"]) == 8 })
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	for _, e := range owners.Released["a"][:4] {
 		if !errors.Is(e.Err, commit.ErrFenced) {
 			t.Errorf("partition %d was released with %v, not ErrFenced", e.Partition, e.Err)
@@ -238,9 +226,7 @@ func TestStaleLedgers(t *testing.T) {
 		turns()
 		before := 0
 		owners.Record(func() { before = len(owners.Acquired["a"]) })
-		if err := second.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		second.Stop()
 		owners.Await(map[string]int{"a": 4})
 		owners.Mu.Lock()
 		for _, e := range owners.Acquired["a"][before:] {
@@ -251,9 +237,7 @@ func TestStaleLedgers(t *testing.T) {
 		owners.Mu.Unlock()
 		turns()
 	}
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	first.Stop()
 	if len(owners.Quarantined) > 0 {
 		t.Errorf("files were quarantined: %v", owners.Quarantined)
 	}
@@ -266,9 +250,7 @@ func TestRestartHasItsLeases(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
 	env.Ledgers, env.LeaseTTL = t.TempDir(), time.Hour
-	if err := env.Run("a", owners.Listener("a"))(); err != nil {
-		t.Fatal(err)
-	}
+	env.Run("a", owners.Listener("a"))()
 	id, err := os.ReadFile(filepath.Join(env.Ledgers, "worker.id"))
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +312,7 @@ func TestOneNameOneWorker(t *testing.T) {
 	if ended == nil || !strings.Contains(ended.Error(), "copy") {
 		t.Errorf("one of the two ended with %v", ended)
 	}
-	_, _ = first.Stop(), second.Stop() // the other one may have ended so too
+	_, _ = first.End(), second.End() // the other one may have ended so too
 	figures.Print(t, "P6", "second_refused", one(!t.Failed()))
 }
 
@@ -338,8 +320,8 @@ func TestOneNameOneWorker(t *testing.T) {
 func TestRequestAnyWorker(t *testing.T) {
 	t.Parallel()
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
-	stopA := env.Run("a", owners.Listener("a"))
-	stopB := env.Run("b", owners.Listener("b"))
+	env.Run("a", owners.Listener("a"))
+	env.Run("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	const sessions = 16
 	publishAll(env, sessions, 1)
@@ -369,9 +351,6 @@ func TestRequestAnyWorker(t *testing.T) {
 	if e := env.Request(events.SubjectStats, `{"session":"s1","model":7}`, &st); e == nil || e.Code == events.CodeUnavailable {
 		t.Errorf("an invalid request was answered with %+v, %v", st, e)
 	}
-	if err := errors.Join(stopA(), stopB()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // The others take over the partitions of a worker that stops gracefully without waiting for its
@@ -400,9 +379,7 @@ func TestLeaveIsQuick(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := stay.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	stay.Stop()
 	slices.Sort(took)
 	p50 := took[len(took)/2]
 	fmt.Printf("takeover_ms after a graceful leave, in one process: p50 %.1f, p99 %.1f (%d partitions)\n",
@@ -426,9 +403,7 @@ func TestStaleBeyondTheLog(t *testing.T) {
 			publishAll(env, 8, 5*i+n+1)
 		}
 		env.AwaitDecided()
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		if name != "b" {
 			continue
 		}

@@ -56,9 +56,7 @@ func TestAgentsEventsInFleet(t *testing.T) {
 		for range some[i] {
 		}
 	}
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	first.Stop()
 	owners.Await(map[string]int{"a": 0, "b": 4})
 	post(stays, 13, 24)
 	env.AwaitDecided()

@@ -156,9 +156,7 @@ func TestForget(t *testing.T) {
 	}
 	awaitSummaries(env)
 	env.WantRedecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	ledgers := env.Ledgers
 	for i, dir := range []string{"", ledgers} { // from zero, and from checkpoints
 		env.Ledgers = dir
@@ -172,9 +170,7 @@ func TestForget(t *testing.T) {
 			eraseSession(env, victim)
 			env.WantRedecided()
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 	}
 	env.Stop()
 	if found := filesContaining(t, secret, dir, ledgers); len(found) > 0 {
@@ -221,9 +217,7 @@ func forgetWhileSummarized(t *testing.T, grows bool) {
 	close(goOn)
 	env.Publish(events.KindTurn, "other", workertest.Turn(1))
 	env.AwaitDecided()
-	if err := stop(); err != nil { // which waits for the pool
-		t.Fatal(err)
-	}
+	stop() // which waits for the pool
 	subjects := func(o []workertest.Outcome) (out []string) {
 		for _, x := range o {
 			out = append(out, x.Subject)
@@ -294,9 +288,7 @@ func TestForgetBeforeSummarized(t *testing.T) {
 	close(read)
 	workertest.Next(t, erased, "confirmation")
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if found := filesContaining(t, secret, dir); len(found) > 0 {
 		t.Errorf("the secret is in %q", found)
 	}
@@ -344,9 +336,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 				}
 				refused(env, "end")
 			}
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
+			stop()
 		}
 		outcomes[i] = env.OutcomesBySession()[workertest.Place{Partition: 0, Address: events.Address{Tenant: "default", Session: "s"}}]
 	}
@@ -380,9 +370,7 @@ func TestForgetInOldFiles(t *testing.T) {
 	workertest.Until(t, "the names are gone from the old files", func() bool {
 		return len(filesContaining(t, "gone-0", old))+len(filesContaining(t, "gone-7", old)) == 0
 	})
-	if err := a.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	a.Stop()
 	owners.Await(map[string]int{"b": 4})
 	if len(filesContaining(t, "gone-", old)) == 0 {
 		t.Fatal("no old file contains a name: the test shows nothing")
@@ -397,9 +385,7 @@ func TestForgetInOldFiles(t *testing.T) {
 		t.Errorf("names are still in %q", found)
 	}
 	for _, x := range []*workertest.Running{a, b} {
-		if err := x.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		x.Stop()
 	}
 	if found := filesContaining(t, "gone-", old, env.Ledgers); len(found) > 0 {
 		t.Errorf("after the stop names are in %q", found)
@@ -464,9 +450,7 @@ func TestForgetDuringHandOver(t *testing.T) {
 	var closing []int
 	for len(closing) == 0 { // on a busy machine the hand-over may take too long to write the file
 		if b != nil {
-			if err := b.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			b.Stop()
 			owners.Await(map[string]int{"a": 4})
 		}
 		b = env.Start("b", owners.Listener("b"))
@@ -491,9 +475,7 @@ func TestForgetDuringHandOver(t *testing.T) {
 		})
 	}
 	for _, x := range []*workertest.Running{a, b} {
-		if err := x.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		x.Stop()
 	}
 	env.WantRedecided()
 }
@@ -507,9 +489,7 @@ func TestForgetUnserved(t *testing.T) {
 	stop := env.Run("a", observe.Listener{})
 	env.Publish(events.KindTurn, victim, secretTurn(1))
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	a := events.Address{Tenant: "default", Session: victim}
 	ctx, cancel := context.WithCancel(t.Context())
 	requested := make(chan *nats.Msg, 1)
@@ -634,9 +614,7 @@ func TestForgetGrown(t *testing.T) {
 		return len(filesContaining(t, secret, where...)) == 0 && len(filesContaining(t, victim, ledgers...)) == 0
 	})
 	for _, w := range workers {
-		if err := w.Stop(); err != nil {
-			t.Error(err)
-		}
+		w.Stop()
 	}
 	env.WantRedecided()
 	env.Stop()

@@ -45,12 +45,8 @@ func TestControlLookalikes(t *testing.T) {
 		env.Publish(events.KindTurn, "good", workertest.Turn(good))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := env.Run("next", observe.Listener{})(); err != nil { // reads the outcomes
-		t.Error(err)
-	}
+	stop()
+	env.Run("next", observe.Listener{})() // reads the outcomes
 	count := len(planted)
 	for subject, all := range env.Stored() {
 		for _, o := range all {
@@ -96,9 +92,7 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 			t.Fatalf("%s: %v", b.Name, err)
 		}
 		env.AwaitDecided()
-		if err := stop(); err != nil {
-			t.Fatalf("after %s: %v", b.Name, err)
-		}
+		stop()
 		if i%2 == 1 {
 			env.Ledgers = t.TempDir()
 		}
@@ -171,9 +165,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 		t.Errorf("partition %d is served, not %d", p, bad)
 	}
 	env.AwaitDecided()
-	if err := r.Stop(); err != nil {
-		t.Error(err)
-	}
+	r.Stop()
 	figures.Print(t, "P20", "partitions", env.Streams.Partitions.Count(), "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
 }
 

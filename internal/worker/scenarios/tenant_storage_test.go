@@ -33,9 +33,7 @@ func TestLongHistoriesAreCharged(t *testing.T) {
 		env.PublishFor("t", events.KindRewind, "s", fmt.Appendf(nil, `{"generation":%d}`, i%2))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if got := env.OutcomesOf("t"); got.Whole > 0 || got.Bytes < 64<<10 || got.Noted == 0 {
 		t.Errorf("%+v: want outcomes without messages, and then notes of the limit", got)
 	}
@@ -101,18 +99,14 @@ func TestAmplification(t *testing.T) {
 		env.PublishFor("good", events.KindTurn, fmt.Sprintf("s%d", n%5), workertest.BigTurn((n-1)/5+1, 10_000, 12_000))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	stop = env.Run("b", seen.listener()) // a restart must not begin a new hour
 	rewind(rewinds / 2)
 	for n := 41; n <= 80; n++ {
 		env.PublishFor("good", events.KindTurn, fmt.Sprintf("s%d", n%5), workertest.BigTurn((n-1)/5+1, 10_000, 12_000))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 
 	evil, good := env.OutcomesOf("evil"), env.OutcomesOf("good")
 	// An outcome without its messages has a few KB of figures.
@@ -177,9 +171,7 @@ func TestOutcomesNeverFull(t *testing.T) {
 		env.PublishFor("good", events.KindTurn, fmt.Sprintf("s%d", n%5), workertest.BigTurn((n-1)/5+1, 10_000, 12_000))
 	}
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	evil, good := env.OutcomesOf("evil"), env.OutcomesOf("good")
 	state, err := topology.State(t.Context(), env.JS, topology.OutcomesStream)
 	if err != nil {
@@ -235,9 +227,7 @@ func TestEditsAreBounded(t *testing.T) {
 	env.PublishFor("evil", events.KindTurn, "s", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
 	env.PublishFor("evil", events.KindCompact, "s", []byte(`{}`))
 	env.AwaitDecided()
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if all := env.Compactions("s"); all[len(all)-1].Code != events.CodeNotEnoughMessages {
 		t.Errorf("a manual compaction of the history that was sent again: %+v", all[len(all)-1])
 	}
@@ -277,14 +267,10 @@ func TestRoomOfFleet(t *testing.T) {
 	second := env.StartReady("b", owners.Listener("b"))
 	owners.Await(map[string]int{"a": 2, "b": 2})
 	rewind()
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	first.Stop()
 	owners.Await(map[string]int{"a": 0, "b": 4})
 	rewind()
-	if err := second.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	second.Stop()
 	evil := env.OutcomesOf("evil")
 	if over := evil.Bytes - before.Bytes - perHour - int64(evil.Omitted)*4<<10; over > 0 || evil.Omitted < rewinds/2 || evil.Whole == 0 {
 		t.Errorf("%d bytes over the bound of all workers after %d rewinds: %+v", over, rewinds, evil)
@@ -314,9 +300,7 @@ func TestStorageOfATenant(t *testing.T) {
 	}
 	hostile := filled(workertest.AcmeToken, "acme")
 	env.AwaitDecided()
-	if err := e.Running.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	e.Running.Stop()
 	e = env.RunEdge() // it counts what is stored
 	for n := 1; ; n++ {
 		body := fmt.Sprintf(`{"turn":%d,"messages":[{"role":"user","content":"hi"}]}`, n)
@@ -363,9 +347,7 @@ func TestHourOutlivesARestart(t *testing.T) {
 	if before == 0 || before > stored {
 		t.Errorf("%d bytes of the hour, %d are stored", before, stored)
 	}
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	first.Stop()
 	env.Run("b", observe.Listener{})
 	if after := hour(); after < before {
 		t.Errorf("%d bytes of the hour before a restart, %d behind it", before, after)

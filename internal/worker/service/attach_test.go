@@ -196,9 +196,7 @@ func TestAttachByModel(t *testing.T) {
 	if out, _ = attach(env, "s1", `,"summary_ms":0`, string(data)); out.Attachments[0].Model != "embedded" {
 		t.Errorf("without waiting: %+v", out.Attachments[0])
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if called != 1 || refused != 1 || fake.Calls() != 1 {
 		t.Errorf("%d calls, %d refused, %d at the provider", called, refused, fake.Calls())
 	}

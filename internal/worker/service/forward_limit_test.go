@@ -74,9 +74,8 @@ func TestForwardedRequestsOfTenants(t *testing.T) {
 func TestForwardedRequestsName(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	var stops []func() error
 	for _, name := range []string{"a", "b"} {
-		stops = append(stops, env.Run(name, observe.Listener{}))
+		env.Run(name, observe.Listener{})
 	}
 	seen, err := env.Conn.SubscribeSync("compactd.p.*.check")
 	if err != nil {

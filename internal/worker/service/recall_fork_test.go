@@ -164,8 +164,6 @@ func TestSearchHoldsOneShare(t *testing.T) {
 		l.Await(t, func() bool {
 			return l.Held(limit.Memory)+l.Held(limit.Processor)+l.Held(limit.Reads)+l.Held(limit.Forwards) == 0
 		})
-		if err := workers[i].Stop(); err != nil {
-			t.Fatal(err)
-		}
+		workers[i].Stop()
 	}
 }

@@ -72,9 +72,7 @@ func TestRecall(t *testing.T) {
 	}
 	env.AwaitDecided()
 	wantRecalled(env, "s1", again)
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	stop = env.Run("b", observe.Listener{})
 	wantRecalled(env, "s1", again)
 	for in, want := range map[string]events.Code{

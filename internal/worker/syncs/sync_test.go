@@ -85,7 +85,7 @@ func TestSync(t *testing.T) {
 // Syncs of one session wait for each other without a processor: the one whose turn it is needs one.
 func TestSyncsOfOneSession(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	syncs := 16 * runtime.GOMAXPROCS(0)
 	var all errgroup.Group
 	for i := range syncs {
@@ -98,7 +98,7 @@ func TestSyncsOfOneSession(t *testing.T) {
 			return err
 		})
 	}
-	if err := errors.Join(all.Wait(), stop()); err != nil {
+	if err := all.Wait(); err != nil {
 		t.Error(err)
 	}
 }
@@ -107,7 +107,7 @@ func TestSyncsOfOneSession(t *testing.T) {
 // brings other instructions: the session has the last history, each message once, also where no further sync comes.
 func TestSyncsThatAreLate(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
-	stop := env.Run("a", observe.Listener{})
+	env.Run("a", observe.Listener{})
 	late := 0
 	for s := range 150 {
 		rng := rand.New(rand.NewPCG(uint64(s), 11))
@@ -142,8 +142,8 @@ func TestSyncsThatAreLate(t *testing.T) {
 			t.Errorf("%s has %d messages, %d of %d are stored: %s, not %s", name, len(got), stored, len(history), got, history)
 		}
 	}
-	if err := stop(); err != nil || late == 0 {
-		t.Errorf("%v, %d syncs were late", err, late)
+	if late == 0 {
+		t.Error("no sync was late")
 	}
 }
 

@@ -191,9 +191,7 @@ func TestSyncThinking(t *testing.T) {
 	for _, a := range all {
 		a.compact()
 	}
-	if err := r.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	r.Stop()
 	r = env.StartReady("b", observe.Listener{})
 	for _, a := range all {
 		a.step() // made under generation 1, but generation 2 is there now
