@@ -67,7 +67,6 @@ type mixedFleet struct {
 type version string
 
 func (v version) worker() string      { return filepath.Join(string(v), "worker") }
-
 func (v version) decideAgain() string { return filepath.Join(string(v), "decideagain") }
 
 // decidedAgain is what decideagain prints.
