@@ -185,13 +185,20 @@ func (e *Erasure) read(env *envelope) {
 // Publishable is an event that clients publish: a [*Turn], [*Overflow], [*Compact], [*Rewind], [*End] or [*Erasure].
 type Publishable interface{ EventID() string }
 
-// EventID returns the id that an agent gave the event, or "", as for the events below.
+// EventID returns the id that an agent gave the event, or "".
 func (t *Turn) EventID() string { return t.ID }
 
+// EventID is that of [Turn.EventID].
 func (o *Overflow) EventID() string { return o.ID }
-func (c *Compact) EventID() string  { return c.ID }
-func (r *Rewind) EventID() string   { return r.ID }
-func (e *End) EventID() string      { return e.ID }
+
+// EventID is that of [Turn.EventID].
+func (c *Compact) EventID() string { return c.ID }
+
+// EventID is that of [Turn.EventID].
+func (r *Rewind) EventID() string { return r.ID }
+
+// EventID is that of [Turn.EventID].
+func (e *End) EventID() string { return e.ID }
 
 // Subjects of the policies of tenants. They are for operators.
 const (

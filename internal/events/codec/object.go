@@ -110,9 +110,9 @@ func SetMember(ms []Member, name string, value Raw) []Member {
 // Lookup returns the value of name, nil when it is absent. The last duplicate
 // wins, as with most readers of JSON.
 func Lookup(ms []Member, name string) Raw {
-	for i := len(ms) - 1; i >= 0; i-- {
-		if ms[i].Name == name {
-			return ms[i].Value
+	for _, m := range slices.Backward(ms) {
+		if m.Name == name {
+			return m.Value
 		}
 	}
 	return nil

@@ -27,7 +27,8 @@ assistant: done
 </summary>`), nil)
 	var attempts []summarize.Attempt
 	file.OnAttempt = func(a summarize.Attempt) { attempts = append(attempts, a) }
-	s, err := llm.New(summaries.Always("tool", model.Reply{Finish: model.FinishTool}, nil), summaries.Always("down", model.Reply{}, &model.Error{Kind: model.Unavailable}), good).SummarizeFile(t.Context(), file)
+	tool, down := summaries.Always("tool", model.Reply{Finish: model.FinishTool}, nil), summaries.Always("down", model.Reply{}, &model.Error{Kind: model.Unavailable})
+	s, err := llm.New(tool, down, good).SummarizeFile(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -507,7 +507,7 @@ func TestForgetUnserved(t *testing.T) {
 	if unserved, ok := errors.AsType[*erase.NotErasedError](workertest.Next(t, failed, "error")); !ok || unserved.Seq != 2 {
 		t.Errorf("without a worker: %v", unserved)
 	}
-	stop = env.Run("b", observe.Listener{})
+	env.Run("b", observe.Listener{})
 	done, err := erase.Request(t.Context(), env.JS, a, "second")
 	if err != nil || done.Seq != 3 {
 		t.Fatalf("with a worker: %+v, %v", done, err)

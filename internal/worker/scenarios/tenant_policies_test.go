@@ -157,7 +157,7 @@ func TestWrongPolicy(t *testing.T) {
 		return next, wrong, err
 	}
 	reported := make(chan error, 8)
-	w = env.StartReady("b", observe.Listener{Retrying: func(e observe.Retrying) { reported <- e.Err }})
+	env.StartReady("b", observe.Listener{Retrying: func(e observe.Retrying) { reported <- e.Err }})
 	if err := <-reported; !strings.Contains(err.Error(), "acme") {
 		t.Error(err)
 	}

@@ -73,7 +73,7 @@ func TestRecall(t *testing.T) {
 	env.AwaitDecided()
 	wantRecalled(env, "s1", again)
 	stop()
-	stop = env.Run("b", observe.Listener{})
+	env.Run("b", observe.Listener{})
 	wantRecalled(env, "s1", again)
 	for in, want := range map[string]events.Code{
 		`{"session":"s1","turn":23}`:                                      events.CodeUnknownTurn, // retracted

@@ -79,7 +79,7 @@ func TestContext(t *testing.T) {
 	if _, err := env.Conn.Request(events.SubjectContext, []byte(`{"session":"s1"}`), time.Second); err == nil {
 		t.Error("a request is answered without a worker")
 	}
-	stop = env.Run("b", observe.Listener{})
+	env.Run("b", observe.Listener{})
 	if diff := cmp.Diff(before, wantContext(env, "s1", turns)); diff != "" {
 		t.Errorf("after a restart: %s", diff)
 	}

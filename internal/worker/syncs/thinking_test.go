@@ -192,7 +192,7 @@ func TestSyncThinking(t *testing.T) {
 		a.compact()
 	}
 	r.Stop()
-	r = env.StartReady("b", observe.Listener{})
+	env.StartReady("b", observe.Listener{})
 	for _, a := range all {
 		a.step() // made under generation 1, but generation 2 is there now
 		a.want("after another worker took over")
