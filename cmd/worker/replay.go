@@ -22,6 +22,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/weigh"
 	"compactd/internal/exact"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
@@ -147,7 +148,7 @@ func (f *flags) reader(ctx context.Context) (nc *nats.Conn, done func(), err err
 }
 
 // counters are those that a config may name.
-func counters() (out []measure.Counter, err error) {
+func counters() (out []weigh.Counter, err error) {
 	for _, name := range []string{"o200k", "cl100k"} {
 		by, err := exact.New(name)
 		if err != nil {

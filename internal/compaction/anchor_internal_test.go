@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/weigh"
 )
 
 // A5: room is the exact inverse of input, whatever the usages taught: a history that
@@ -16,7 +17,7 @@ import (
 func TestRoomIsInverseOfInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := policy.Default()
-		l := &Ledger{system: measure.Size{Units: rapid.Int64Range(0, 4000).Draw(t, "system")}}
+		l := &Ledger{system: weigh.Size{Units: rapid.Int64Range(0, 4000).Draw(t, "system")}}
 		l.entries.add(measure.Entry{Parts: 1})
 		l.cache.policy, l.cache.rate = &p, measure.NewRate(measure.Profiles["seed"], "openai")
 		l.cache.visible = measure.Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "visible"))

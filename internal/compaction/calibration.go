@@ -6,6 +6,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/weigh"
 )
 
 // The ratio of a session, corrected by its usages.
@@ -154,7 +155,7 @@ func (l *Ledger) floor() {
 	g := &l.cache
 	if estimate := int64(l.prompt().Total()); estimate > 0 {
 		bytes := g.bytes + l.system.Bytes + l.tools.Bytes
-		l.usage.Least = measure.PPM(min(measure.CeilDiv(measure.CeilDiv(bytes, measure.FloorBytes)*measure.Million, estimate), measure.Million))
+		l.usage.Least = measure.PPM(min(measure.CeilDiv(measure.CeilDiv(bytes, weigh.FloorBytes)*measure.Million, estimate), measure.Million))
 	}
 }
 

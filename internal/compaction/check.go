@@ -10,6 +10,8 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
+	"compactd/internal/events/models"
+	"compactd/internal/events/weigh"
 )
 
 // Stats is the state of a session, for queries.
@@ -97,7 +99,7 @@ type Pending struct {
 	Tokens        measure.Tokens // counted by the caller, beside all others
 
 	// Measured by [Config.ReadPending]; nil as in the session.
-	system, tools *measure.Size
+	system, tools *weigh.Size
 	added         []measure.Entry
 	attached      []measure.File
 	files         measure.Tokens // of texts that were counted
@@ -165,7 +167,7 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	if want.Provider+want.Name == "" {
 		m.Name = l.model.Name
 	}
-	same := measure.Provider(m.Provider) == measure.Provider(l.model.Provider) && m.Name == l.model.Name
+	same := models.Provider(m.Provider) == models.Provider(l.model.Provider) && m.Name == l.model.Name
 	if !same {
 		m.MaxOutputTokens, m.ContextWindow = 0, 0
 	}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // RulesVersion changes with every change of decisions about the same log and settings. It is part of the hash
@@ -28,7 +29,7 @@ type Config struct {
 	tenants map[string]*policy.Policy // Tenants, to be shared by ledgers
 	table   measure.Table             // of Windows
 	largest measure.Tokens            // of Windows: the largest input of any model
-	counter measure.Counter           // nil estimates
+	counter weigh.Counter             // nil estimates
 	// retention is the time for which the log keeps an event, in milliseconds; forever if it has no bound.
 	retention int64
 	text      []byte
@@ -47,7 +48,7 @@ type ConfigText struct {
 	Retention int64 `json:"retention_seconds,omitzero"`
 }
 
-// counterEstimate is the name of counting without a [Counter].
+// counterEstimate is the name of counting without a [weigh.Counter].
 const counterEstimate = "estimate"
 
 // NewConfig validates the policy and returns the config with its hash. Tokens are estimated; see
@@ -73,7 +74,7 @@ func (c *Config) WithTenants(tenants map[string]policy.Policy) (*Config, error) 
 
 // WithCounter returns the config with a counter of tokens, nil to estimate them. Entries of a ledger keep
 // their counts.
-func (c *Config) WithCounter(by measure.Counter) (*Config, error) {
+func (c *Config) WithCounter(by weigh.Counter) (*Config, error) {
 	out := *c
 	out.counter = by
 	return out.build()
@@ -137,8 +138,8 @@ func (c *Config) For(tenant string) *policy.Policy {
 
 // ConfigOf returns the config of a text, which may name one of the given counters. It refuses other counters
 // and rules of other versions: this binary would decide differently.
-func ConfigOf(t *ConfigText, counters ...measure.Counter) (*Config, error) {
-	i := slices.IndexFunc(counters, func(c measure.Counter) bool { return c.Name() == t.Counter })
+func ConfigOf(t *ConfigText, counters ...weigh.Counter) (*Config, error) {
+	i := slices.IndexFunc(counters, func(c weigh.Counter) bool { return c.Name() == t.Counter })
 	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
 		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and only the counters that it was given",
 			t.Rules, t.Counter, RulesVersion)
@@ -151,11 +152,11 @@ func ConfigOf(t *ConfigText, counters ...measure.Counter) (*Config, error) {
 }
 
 // Counters is the counter of the config, empty if it estimates.
-func (c *Config) Counters() []measure.Counter {
+func (c *Config) Counters() []weigh.Counter {
 	if c.counter == nil {
 		return nil
 	}
-	return []measure.Counter{c.counter}
+	return []weigh.Counter{c.counter}
 }
 
 // Hash names the config: 16 hexadecimal digits.

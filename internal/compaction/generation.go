@@ -11,6 +11,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
+	"compactd/internal/events/models"
 	"compactd/internal/events/traits"
 )
 
@@ -223,7 +224,7 @@ func (l *Ledger) Settings() Settings {
 
 // viewOf is the view of entries under a generation, with the rendering options of the session.
 func (l *Ledger) viewOf(entries []measure.Entry, generation int64) *render.View {
-	demands := traits.DemandsOf(l.format, measure.Provider(l.model.Provider), l.model.Name)
+	demands := traits.DemandsOf(l.format, models.Provider(l.model.Provider), l.model.Name)
 	through := cmp.Or(l.GenerationThrough(generation), math.MaxInt64) // 0: it is being made
 	originals := render.ByPlace
 	if l.cache.policy.NamesHashes() {

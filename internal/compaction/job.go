@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/idents"
+	"compactd/internal/events/weigh"
 )
 
 // JobExpiry is the time without a result after which another job may be requested, in milliseconds of the
@@ -276,7 +277,7 @@ func NewResult(s *events.Summary, seq measure.Seq) *Result {
 }
 
 // countedUnits is the number of units that cost as much as a text of a summary.
-func countedUnits(text measure.Size) int64 { return max(text.Units, text.Base*measure.SummaryUnits) }
+func countedUnits(text weigh.Size) int64 { return max(text.Units, text.Base*measure.SummaryUnits) }
 
 // spareOf measures the spare lines of a summary. They follow its record, so a summary without a record has
 // none.

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/events/codec"
 	"compactd/internal/events/idents"
 	"compactd/internal/events/traits"
+	"compactd/internal/events/weigh"
 )
 
 // maxParked is the number of turns that may wait for a missing one.
@@ -23,14 +24,14 @@ type Ledger struct {
 	// Set by one turn, until another changes it.
 	model     events.Model
 	format    events.Format
-	system    measure.Size // of the system prompt
-	tools     measure.Size // of their definitions
-	systemSeq measure.Seq  // of the turn that set the system prompt
-	toolSeq   measure.Seq  // of the turn that set the tools
-	override  codec.Raw    // the session's own policy
-	forkedAt  *Forked      // where it branched off, nil if it is no branch
-	lineages  lineages     // its retracted ends and its branches
-	prompts   prompts      // facts that the model's thinking is bound to
+	system    weigh.Size  // of the system prompt
+	tools     weigh.Size  // of their definitions
+	systemSeq measure.Seq // of the turn that set the system prompt
+	toolSeq   measure.Seq // of the turn that set the tools
+	override  codec.Raw   // the session's own policy
+	forkedAt  *Forked     // where it branched off, nil if it is no branch
+	lineages  lineages    // its retracted ends and its branches
+	prompts   prompts     // facts that the model's thinking is bound to
 
 	turns       []turnRecord // turns[i] is turn i+1
 	entries     chunks

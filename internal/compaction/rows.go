@@ -11,6 +11,7 @@ import (
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/events/idents"
+	"compactd/internal/events/weigh"
 )
 
 // Row is one piece of a stored ledger, beside its [Header]. Rows of a ledger have distinct names; their data
@@ -42,8 +43,8 @@ type Header struct {
 	Turns       int            `json:"turns"`
 	Model       events.Model   `json:"model"`
 	Format      events.Format  `json:"format"`
-	System      measure.Size   `json:"system"`
-	Tools       measure.Size   `json:"tools"`
+	System      weigh.Size     `json:"system"`
+	Tools       weigh.Size     `json:"tools"`
 	SystemSeq   measure.Seq    `json:"system_seq"`
 	ToolSeq     measure.Seq    `json:"tool_seq"`
 	Override    codec.Raw      `json:"override,omitzero"`
@@ -93,8 +94,8 @@ type parkedRow struct {
 	Expect       *events.Expect `json:"expect,omitzero"`
 	Model        *events.Model  `json:"model,omitzero"`
 	Format       events.Format  `json:"format"`
-	System       *measure.Size  `json:"system,omitzero"`
-	Tools        *measure.Size  `json:"tools,omitzero"`
+	System       *weigh.Size    `json:"system,omitzero"`
+	Tools        *weigh.Size    `json:"tools,omitzero"`
 	SystemKey    dialect.Key    `json:"system_key,omitzero"`
 	ToolsKey     dialect.Key    `json:"tools_key,omitzero"`
 	Marks        marks          `json:"marks,omitzero"`

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 	"compactd/internal/events/idents"
+	"compactd/internal/events/weigh"
 )
 
 // Turn is a session.turn, measured.
@@ -25,8 +26,8 @@ type Turn struct {
 
 	model    *events.Model // nil = unchanged
 	format   events.Format // of its messages
-	system   *measure.Size // nil = unchanged
-	tools    *measure.Size // nil = unchanged
+	system   *weigh.Size   // nil = unchanged
+	tools    *weigh.Size   // nil = unchanged
 	override codec.Raw     // nil = unchanged
 
 	systemKey, toolsKey dialect.Key // of system and tools

@@ -6,6 +6,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/models"
 )
 
 // file is the content of a file, section by section.
@@ -72,11 +73,11 @@ func (f *file) readWindows(providers []entry) {
 	f.windows, f.windowPlaces = measure.Windows{}, map[string]place{}
 	seen := map[string]string{}
 	for _, p := range providers {
-		if other, ok := seen[measure.Provider(p.key)]; ok {
+		if other, ok := seen[models.Provider(p.key)]; ok {
 			f.reader.problems.add(p.at, "windows.%s is the provider %s again; put them together", p.key, other)
 			continue
 		}
-		seen[measure.Provider(p.key)] = p.key
+		seen[models.Provider(p.key)] = p.key
 		path := "windows." + p.key
 		models := map[string]measure.Tokens{}
 		for _, m := range f.reader.entries(p.value, path) {

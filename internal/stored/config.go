@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"compactd/internal/compaction"
-	"compactd/internal/compaction/measure"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // ReadConfig reads the text of a stored config, which may name one of the given counters.
 // See [compaction.ConfigOf] for what it refuses.
-func ReadConfig(text []byte, counters ...measure.Counter) (*compaction.Config, error) {
+func ReadConfig(text []byte, counters ...weigh.Counter) (*compaction.Config, error) {
 	var t compaction.ConfigText
 	if err := codec.UnmarshalStrict(text, &t); err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
@@ -19,6 +19,6 @@ func ReadConfig(text []byte, counters ...measure.Counter) (*compaction.Config, e
 }
 
 // ConfigReader is [ReadConfig] for texts that may name the given counters.
-func ConfigReader(counters ...measure.Counter) func(text []byte) (*compaction.Config, error) {
+func ConfigReader(counters ...weigh.Counter) func(text []byte) (*compaction.Config, error) {
 	return func(text []byte) (*compaction.Config, error) { return ReadConfig(text, counters...) }
 }

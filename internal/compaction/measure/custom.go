@@ -2,6 +2,7 @@ package measure
 
 import (
 	"compactd/internal/events/dialect"
+	"compactd/internal/events/weigh"
 )
 
 // Custom has the settings of a profile beside its estimator: a profile of a release of the reference system
@@ -42,7 +43,7 @@ func (c Custom) Tools(r Rate, units int64) Tokens {
 }
 
 // Measured estimates definitions of tools from their measures.
-func (c Custom) Measured(r Rate, s Size) Tokens {
+func (c Custom) Measured(r Rate, s weigh.Size) Tokens {
 	if c.PlainTools {
 		return c.Tools(r, s.Units)
 	}

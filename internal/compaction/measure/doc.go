@@ -6,10 +6,10 @@
 //
 // # Terms
 //
-// A [Size] is a text's length in UTF-16 units, bytes and base tokens: tokens before a
+// A [weigh.Size] is a text's length in UTF-16 units, bytes and base tokens: tokens before a
 // provider's multiplier. An [Entry] is one tool call, one tool result or a run of other
 // content of a message, without its text. A [Profile] is one way to estimate tokens, a
-// [Rate] is a profile for one provider. A [Meter] estimates, or counts with a [Counter].
+// [Rate] is a profile for one provider. A [Meter] estimates, or counts with a [weigh.Counter].
 // [Windows] is the table of context windows, a [PriceTable] that of list prices. [Regret] counts
 // what an agent did again after a compaction.
 //

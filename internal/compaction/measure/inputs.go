@@ -39,7 +39,7 @@ func InputLimit(model string) Tokens {
 // models their provider's, if that is known.
 func Tokenizer(provider, model string) string {
 	maker := models.Maker(model)
-	if maker == "anthropic" && cmp.Or(Provider(provider), maker) != "bedrock" || maker != "" && !models.KnownProvider(provider) {
+	if maker == "anthropic" && cmp.Or(models.Provider(provider), maker) != "bedrock" || maker != "" && !models.KnownProvider(provider) {
 		return maker
 	}
 	return provider

@@ -6,16 +6,6 @@ import (
 	"compactd/internal/events/weigh"
 )
 
-type (
-	// Size is how large a text is; see [weigh.Size].
-	Size = weigh.Size
-	// Counter counts the tokens of a text exactly; see [weigh.Counter].
-	Counter = weigh.Counter
-)
-
-// FloorBytes is the largest number of bytes in a token, whatever the usages.
-const FloorBytes = weigh.FloorBytes
-
 // densest is the largest number of tokens in a UTF-16 unit of valid text.
 const densest = 2
 
@@ -33,12 +23,12 @@ func WeighJSON[S ~string | ~[]byte](s S) (units, base int64) {
 
 // Meter measures texts. Without a counter it estimates.
 type Meter struct {
-	Counter Counter
+	Counter weigh.Counter
 	Pins    Patterns // of messages that are pinned
 }
 
 // Text measures a text.
-func (by Meter) Text(s string) Size {
+func (by Meter) Text(s string) weigh.Size {
 	size := weigh.Text(s)
 	if by.Counter != nil {
 		size.Base = by.Counter.Count(s)
@@ -47,14 +37,14 @@ func (by Meter) Text(s string) Size {
 }
 
 // partText measures the text of a part.
-func (by Meter) partText(p *dialect.Part) Size {
+func (by Meter) partText(p *dialect.Part) weigh.Size {
 	if p.Quoted == nil || by.Counter != nil {
 		return by.Text(p.Content())
 	}
 	return p.Size
 }
 
-func (by Meter) json(raw codec.Raw) Size {
+func (by Meter) json(raw codec.Raw) weigh.Size {
 	size := weigh.JSON(raw)
 	if by.Counter != nil {
 		size.Base = by.Counter.Count(string(raw))
@@ -64,7 +54,7 @@ func (by Meter) json(raw codec.Raw) Size {
 
 // Field is the size of a system prompt or of tools: of a string's text, of anything else's JSON; nil for
 // none.
-func (by Meter) Field(raw codec.Raw) *Size {
+func (by Meter) Field(raw codec.Raw) *weigh.Size {
 	if raw == nil {
 		return nil
 	}
@@ -253,10 +243,10 @@ func (by Meter) path(e *Entry, path string, variant dialect.Key) {
 }
 
 // addText and addJSON add the size of a text to an entry. An entry is bounded by its event.
-func (e *Entry) addText(s Size) { e.add(&e.Text, s) }
-func (e *Entry) addJSON(s Size) { e.add(&e.JSON, s) }
+func (e *Entry) addText(s weigh.Size) { e.add(&e.Text, s) }
+func (e *Entry) addJSON(s weigh.Size) { e.add(&e.JSON, s) }
 
-func (e *Entry) add(units *uint32, s Size) {
+func (e *Entry) add(units *uint32, s weigh.Size) {
 	*units += uint32(s.Units)
 	e.Base += uint32(s.Base)
 	e.Bytes += uint32(s.Bytes)

@@ -54,7 +54,7 @@ func (t Table) Nearest(provider, model string) string {
 // nearestProvider is the provider of the table with the most similar name: at most two letters differ; "" is
 // any.
 func (w Windows) nearestProvider(provider string) (at string) {
-	name, best := Provider(provider), 3
+	name, best := models.Provider(provider), 3
 	for _, p := range slices.Sorted(maps.Keys(w)) {
 		if _, d := distances(name, p); d < best && 2*d < len(name) {
 			at, best = p, d

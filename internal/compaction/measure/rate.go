@@ -2,6 +2,8 @@ package measure
 
 import (
 	"compactd/internal/events/dialect"
+	"compactd/internal/events/models"
+	"compactd/internal/events/weigh"
 )
 
 // Profile is one way to estimate tokens. Profiles are data: no stage branches on one. Sizes are UTF-16 code
@@ -60,7 +62,7 @@ type Rate struct {
 
 // NewRate returns the rate of a provider, in any spelling, under a profile.
 func NewRate(p Profile, provider string) Rate {
-	provider = Provider(provider)
+	provider = models.Provider(provider)
 	percent := int64(100)
 	if n, ok := providerPercent[provider]; ok && p.ByProvider {
 		percent = n
@@ -85,7 +87,7 @@ func (r Rate) Text(units int64) Tokens { return r.scale(CeilDiv(units, r.TextUni
 func (r Rate) Count(text string) Tokens { return r.Sized(Meter{}.Text(text)) }
 
 // Sized estimates a measured text.
-func (r Rate) Sized(s Size) Tokens {
+func (r Rate) Sized(s weigh.Size) Tokens {
 	if r.Classes {
 		return r.scale(s.Base)
 	}

@@ -69,9 +69,9 @@ func (w Windows) With(over Windows) (Windows, error) {
 	out := Windows{}
 	out.join(w, nil)
 	out.join(over, func(_, now Tokens) Tokens { return now })
-	for name, models := range over {
-		if t, ok := models[providerDefault]; ok {
-			out[Provider(name)][allOthers] = t
+	for name, tokens := range over {
+		if t, ok := tokens[providerDefault]; ok {
+			out[models.Provider(name)][allOthers] = t
 		}
 	}
 	return out, nil
@@ -80,7 +80,7 @@ func (w Windows) With(over Windows) (Windows, error) {
 // join adds the windows of another table; choose decides between two windows of one model.
 func (w Windows) join(other Windows, choose func(old, now Tokens) Tokens) {
 	for _, name := range slices.Sorted(maps.Keys(other)) {
-		provider := Provider(name)
+		provider := models.Provider(name)
 		if w[provider] == nil {
 			w[provider] = map[string]Tokens{}
 		}
@@ -137,7 +137,7 @@ func (t Table) Window(provider, model string) Tokens {
 // Lookup is Window, and reports whether the window is known: by a name, or by a default that overrides the
 // tables of this package. Any other default is a guess.
 func (t Table) Lookup(provider, model string) (window Tokens, known bool) {
-	at, anywhere := t.windows[Provider(provider)], t.windows[Anywhere]
+	at, anywhere := t.windows[models.Provider(provider)], t.windows[Anywhere]
 	if window, ok := at[model]; ok && model != "" {
 		return window, true
 	}

@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/weigh"
 )
 
 // condense puts a summary in place of its range: the messages after the leading system messages up to and
@@ -169,7 +170,7 @@ func (d *Draft) Old(before measure.Seq) int {
 // UnitsAtDensity returns how many of n units a summary may have if its text is as dense as the conversation:
 // a Chinese conversation gets a Chinese summary.
 func (d *Draft) UnitsAtDensity(n int64) int64 {
-	var words measure.Size
+	var words weigh.Size
 	for i := range d.entries {
 		if e := &d.entries[i]; e.Kind == measure.KindWords && e.JSON == 0 {
 			words.Units += int64(e.Text)

@@ -3,7 +3,7 @@ package reference
 import (
 	"strings"
 
-	"compactd/internal/compaction/measure"
+	"compactd/internal/events/models"
 )
 
 // Namesakes is the rule of functions that take a provider: the reference does not know a provider by the
@@ -21,7 +21,7 @@ func isNamesake(c *Case, want, _ any) bool {
 }
 
 func isAnswerOfNamesake(c *Case, _, got any) string {
-	return Mismatch(Plain(c.answer(c.renamed(measure.Provider))), got)
+	return Mismatch(Plain(c.answer(c.renamed(models.Provider))), got)
 }
 
 // renamed is the case with its provider under another name.

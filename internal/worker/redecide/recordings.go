@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/weigh"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
 )
@@ -43,7 +44,7 @@ var ErrTooLarge = errors.New("its events are too large")
 // to the last in the span. For a session that cannot be decided again, fn receives the reason and no
 // events. Recordings only reads. It holds one session in memory, and the names of all sessions of a
 // partition and of those split off from it.
-func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []measure.Counter, fn func(Recording, error) error) error {
+func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []weigh.Counter, fn func(Recording, error) error) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)

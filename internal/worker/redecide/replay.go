@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/weigh"
 	"compactd/internal/stored"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
@@ -65,7 +66,7 @@ func (r *Replayed) Equal() bool { return r.Differing == 0 && len(r.Undecidable) 
 // compared. counters are those that a recorded config may name.
 //
 // It needs memory for the ledgers of one partition and of those split off from it, and 64 MiB for texts.
-func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...measure.Counter) (*Replayed, error) {
+func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...weigh.Counter) (*Replayed, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
@@ -251,6 +252,6 @@ func (r *replayer) differ(s *session, a events.Address, seq measure.Seq, k event
 }
 
 // parseWith returns a parser of recorded configs that may name one of the counters.
-func parseWith(counters []measure.Counter) func([]byte) (*compaction.Config, error) {
+func parseWith(counters []weigh.Counter) func([]byte) (*compaction.Config, error) {
 	return stored.ConfigReader(counters...)
 }
