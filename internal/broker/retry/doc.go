@@ -15,5 +15,8 @@
 //     for each event takes 64 allocations instead of 46, and repeats the reads that a slow server still has to answer.
 //   - worker/fleet opens a partition at once that was served for a while. Do would go on with the pause that earlier
 //     failures have reached, of up to 30 s.
-//   - kv waits for a lock of the kernel, and summarize imports no broker.
+//   - kv polls a lock of the kernel every few ms, and imports no broker. summarize imports none either: a provider's
+//     answer states the pause.
+//   - quota and request.History repeat a read at once, a few times: a writer was faster.
+//   - worker/spending and the reader of broker/stream wait for a state, and attempt nothing.
 package retry

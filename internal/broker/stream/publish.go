@@ -18,6 +18,8 @@ import (
 )
 
 // Event is an event on its way into the log. Under its Nats-Msg-Id it is stored once, however often it is sent.
+// Messages of other streams have other rules: an outcome and a chunk of a snapshot are fenced, an entry of the audit log
+// is tried once.
 type Event struct {
 	*nats.Msg
 	unknown bool // an attempt had no answer: the event may be stored
