@@ -60,6 +60,17 @@ func TestForeignPagesAreRefused(t *testing.T) {
 	}
 }
 
+// The listener of operators answers no preflight: it has no pages of other origins.
+func TestNoPreflights(t *testing.T) {
+	t.Parallel()
+	open, guarded := workertest.NewMonitor(t, worker.MonitorConfig{}), workertest.NewMonitor(t, worker.MonitorConfig{Token: "0123456789abcdef"})
+	for m, want := range map[*worker.Monitor]int{open: http.StatusMethodNotAllowed, guarded: http.StatusUnauthorized} {
+		if got := statusOf(t, m, "OPTIONS", "/v1/sessions/a/b/check", http.Header{"Origin": {"http://" + m.Addr()}}); got != want {
+			t.Errorf("%d, want %d", got, want)
+		}
+	}
+}
+
 // The token is taken from one place: a header Authorization with the scheme Bearer.
 func TestTokenIsBearer(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (e *Edge) crossOrigin(w http.ResponseWriter, r *http.Request) (answered boo
 		return false, events.Refuse(events.CodeForbidden, "pages of this origin may not send requests", "Send it from a program, or name the origin with --agents-origin.")
 	}
 	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", origins[0])
+	h.Set(service.AllowOrigin, origins[0])
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
 	h.Set("Access-Control-Allow-Methods", "GET, POST")
 	h.Set("Vary", "Origin")

@@ -76,18 +76,22 @@ func ServeUntil(ctx context.Context, l net.Listener, late time.Duration, s *http
 	return nil
 }
 
+// AllowOrigin is the header that lets pages of an origin read an answer.
+const AllowOrigin = "Access-Control-Allow-Origin"
+
 // Guard is what a listener lets pass.
 type Guard struct {
 	Find    func(secret string) *tokens.Entry // the token of a request; nil: none that is in force
 	NoToken *events.ServiceError              // refuses a request without one
-	// Page refuses or answers requests of browsers, before their token is known.
+	// Page refuses or answers requests of browsers, before their token is known. It sets [AllowOrigin] for pages of
+	// other origins that may send requests.
 	Page func(http.ResponseWriter, *http.Request) (answered bool, refused *events.ServiceError)
 	// Refuse refuses requests that a token may not send; nil refuses none.
 	Refuse func(http.Header, *http.Request, *tokens.Entry) *events.ServiceError
 }
 
 // Before passes on requests with a token, which [TokenOf] returns. It bounds the rate of refusals and of the preflights
-// of browsers, which have no token.
+// of allowed pages, which have no token.
 func (g *Guard) Before(next http.HandlerFunc) http.Handler {
 	refusals := limit.NewRefusals()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +103,7 @@ func (g *Guard) Before(next http.HandlerFunc) http.Handler {
 		}
 		t := g.Find(Bearer(r))
 		answered, refused := g.Page(w, r)
-		preflight := r.Method == http.MethodOptions && r.Header.Get("Origin") != ""
+		preflight := r.Method == http.MethodOptions && w.Header().Get(AllowOrigin) != ""
 		switch {
 		case answered:
 			return
