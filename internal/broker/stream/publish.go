@@ -47,11 +47,15 @@ func (e *Event) Rename(id string) {
 // IDTakenError reports that the server dropped an event as a duplicate, because another message
 // of the log has the same Nats-Msg-Id. The server compares ids over all tenants.
 type IDTakenError struct {
-	ID  string
-	Seq uint64 // of the other message
+	ID     string
+	Seq    uint64 // of the other message
+	Stored string // the id under which [PublishOnce] stored the event; "" if nothing was stored
 }
 
 func (e *IDTakenError) Error() string {
+	if e.Stored != "" {
+		return fmt.Sprintf("the message id %s is used by another event, at sequence %d; the event was stored under the id %s", e.ID, e.Seq, e.Stored)
+	}
 	return fmt.Sprintf("nothing was stored: the server has a message of the id %s already, at sequence %d", e.ID, e.Seq)
 }
 
@@ -73,7 +77,7 @@ func (e *Event) Publish(ctx context.Context, js jetstream.JetStream) (*jetstream
 		e.unknown = e.unknown || !jsapi.NotStored(err)
 		return nil, err
 	case ack.Duplicate && !e.unknown:
-		return nil, &IDTakenError{e.Header.Get(nats.MsgIdHdr), ack.Sequence}
+		return nil, &IDTakenError{ID: e.Header.Get(nats.MsgIdHdr), Seq: ack.Sequence}
 	}
 	return ack, nil
 }
@@ -114,7 +118,11 @@ func PublishOnce(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (take
 	case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil, fmt.Errorf("read the duplicate at sequence %d: %w", taken.Seq, err)
 	}
-	e.Rename(uuid.NewString())
-	_, err = e.Publish(ctx, js)
-	return taken, err
+	id := uuid.NewString()
+	e.Rename(id)
+	if _, err = e.Publish(ctx, js); err != nil {
+		return nil, err
+	}
+	taken.Stored = id
+	return taken, nil
 }

@@ -109,7 +109,7 @@ func TestPublishOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"two", "three"} {
-		if taken := publish(id); taken == nil || taken.ID != id || !strings.Contains(taken.Error(), id) {
+		if taken := publish(id); taken == nil || taken.ID != id || !strings.Contains(taken.Error(), "stored under the id "+taken.Stored) || taken.Stored == "" {
 			t.Errorf("%s: %+v", id, taken)
 		}
 	}
