@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 	"compactd/internal/worker/service"
 )
 
@@ -117,5 +119,19 @@ func TestTakenWithoutContext(t *testing.T) {
 		if !slices.Contains(received(), "context") {
 			t.Errorf("%s: the history was not requested", code)
 		}
+	}
+}
+
+// While an event waits for its acknowledgement, its text alone is in memory, as the limit counts it: decoded messages may
+// take as much again.
+func TestPublishLetsPayloadGo(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	w := env.StartReady("a", observe.Listener{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	in := &service.Event{Address: events.Address{Tenant: "default", Session: "s"}, Kind: events.KindTurn, Payload: &events.Turn{}, Text: workertest.Turn(1)}
+	if _, err := w.Worker.Service().Publish(ctx, in); err == nil || in.Payload != nil || in.Text != nil {
+		t.Errorf("%v, %+v", err, in)
 	}
 }

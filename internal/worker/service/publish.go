@@ -38,15 +38,16 @@ func (s *Service) Publish(ctx context.Context, in *Event) (*events.EventResponse
 	out := &events.EventResponse{V: events.Version, ID: cmp.Or(in.ID, uuid.NewString())}
 	limit.Of(ctx).Rest() // until the history is read
 	var err error
-	if in.Text == nil {
-		if in.Text, err = codec.Marshal(in.Payload); err != nil {
+	body := in.Text
+	if body == nil {
+		if body, err = codec.Marshal(in.Payload); err != nil {
 			return nil, err
 		}
 	}
-	if out.Seq, out.Duplicate, err = s.Deliver(ctx, in.Kind, in.Address, out.ID, in.Text, false); err != nil {
+	in.Payload, in.Text = nil, nil // the messages of a turn may take as much again as its text, which alone is counted
+	if out.Seq, out.Duplicate, err = s.Deliver(ctx, in.Kind, in.Address, out.ID, body, false); err != nil {
 		return nil, err
 	}
-	in.Payload, in.Text = nil, nil
 	limit.Of(ctx).Free() // of the body, before memory for a history
 	if err := s.follow(ctx, in, out, time.Now().Add(in.Wait)); err != nil {
 		refused := Refusal(err)
