@@ -107,7 +107,8 @@ func readAttachment(path string, most int) (out events.AttachedFile, err error) 
 	return out, nil
 }
 
-// textOf is the text that a file begins with; of a cut one without the rune at its end.
+// textOf returns data as a text, and whether it is one. If the data was cut, the text does not have the
+// incomplete rune at its end.
 func textOf(data []byte, cut bool) (string, bool) {
 	for n := 0; cut && n < utf8.UTFMax && len(data) > 0 && !utf8.Valid(data); n++ {
 		data = data[:len(data)-1]

@@ -67,7 +67,7 @@ func (f *flags) setPolicy(ctx context.Context, text string) error {
 	})
 }
 
-// note names what may be a mistake about the tenant.
+// notePolicy prints what may be a mistake about the tenant.
 func (f *flags) notePolicy(ctx context.Context) {
 	if !f.tenantNamed {
 		fmt.Fprintf(os.Stderr, "note: without --tenant it is the policy of the tenant %s, and of no other\n", f.Tenant)

@@ -20,14 +20,14 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// requestsShare is which part of the memory for the work is for requests: bodies, and answers.
-const requestsShare = 2
+// requestsDivisor divides the memory for the work: the quotient is for requests, their bodies and answers.
+const requestsDivisor = 2
 
 type serveCmd struct{}
 
 // Run serves until ctx ends. A signal before it serves is not a failure.
 func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
-	defer f.announceStop(ctx, log)()
+	defer f.limitStop(ctx, log)()
 	err := f.serve(ctx, log)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
 		log.Info().Msg("stopped")
@@ -101,7 +101,7 @@ func (f *flags) workerConfig(l *link, mon monitor, memoryShare int64) worker.Con
 	return worker.Config{
 		Read: l.read, Commit: l.commit, Texts: l.texts, Answers: l.answers, Compaction: f.settings.Config,
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
+		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsDivisor, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: f.SnapshotEvery, LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(),
 		Writers: f.writers, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf, Policies: f.lay,
@@ -133,10 +133,10 @@ func owner() string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
 }
 
-// announceStop logs when a signal stops the worker, and ends the process if the stop takes
+// limitStop logs when a signal stops the worker, and ends the process if the stop takes
 // longer than --drain-timeout, as on a disk that does not answer: what is not committed is
 // decided again at the next start. The caller calls done when the stop has ended.
-func (f *flags) announceStop(ctx context.Context, log zerolog.Logger) (done func()) {
+func (f *flags) limitStop(ctx context.Context, log zerolog.Logger) (done func()) {
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		log.Info().Str("within", f.DrainTimeout.String()).Msg("stopping")

@@ -78,7 +78,7 @@ func (f *directory) single() string {
 	return run(f.t, f.options("single.conf")).ClientURL()
 }
 
-// connect opens a connection as worker and publisher open theirs.
+// connectAs opens a connection as worker and publisher open theirs.
 func connectAs(t testing.TB, url, user string) *nats.Conn {
 	t.Helper()
 	nc, err := dial(url, user, password(user), filepath.Join("certs", "ca.pem"))

@@ -51,7 +51,7 @@ type Known struct {
 	Turns int // of the session that the history begins with
 	At    int // index of the first message after them
 	// Shift is the index of the session's first message in the history, after the lead. With a View it is
-	// less by the messages that the view replaces, and may be below 0.
+	// less by as many messages as the view is shorter than the turns it replaces, and may be below 0.
 	Shift int
 	// View is the number of messages, after the lead, that an earlier answer's view has in place of the first
 	// turns; 0 if the history has the messages themselves.
@@ -226,9 +226,9 @@ func (o *openCalls) oldest(key dialect.Key) int {
 // leastBytes is the least size of a message that identifies a history: shorter ones occur in any history.
 const leastBytes = 64
 
-// HasWork reports whether a history has one of some messages of an assistant or a tool, with
-// the same ids of calls: an agent that has compacted its history itself keeps its end. Equal
-// work of another agent has other ids.
+// HasWork reports whether a history has one of those messages that are work of an assistant or a tool.
+// An agent that compacts its history itself keeps the end of it, with the same ids of calls. Equal work of
+// another agent has other ids.
 func (h *History) HasWork(messages []codec.Raw) bool {
 	have := map[likeness]bool{}
 	for _, m := range h.Messages {

@@ -123,7 +123,7 @@ func (l *Ledger) TurnSeq(n int64) uint64 { return uint64(l.turns[n-1].seq) }
 // Entries lists all entries, hidden or not.
 func (l *Ledger) Entries() []measure.Entry { return l.entries.List() }
 
-// Room is the largest history with which the next call takes at most total.
+// AvailableFor is the largest history with which the next call takes at most total.
 func (l *Ledger) AvailableFor(total measure.Tokens) measure.Tokens { return l.availableFor(total) }
 
 // Fork is what Decide takes a turn with.

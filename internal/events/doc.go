@@ -22,7 +22,7 @@
 // # Guarantees
 //
 //   - A message that was not edited is written back as the bytes that came in. Only half
-//     surrogates, which JSON text can hold and Unicode cannot, become U+FFFD. ([Marshal]
+//     surrogates, which JSON text can hold and Unicode cannot, become U+FFFD. (codec.Marshal
 //     leaves out the white space between tokens.)
 //   - The envelope of an event is strict: a duplicate key, a wrong type, trailing data or
 //     a number out of range is a problem with a stable [Code]. Inside messages, system

@@ -44,7 +44,7 @@ type Config struct {
 	Principal string
 	// Model has settings for all models, such as a window. Zero fields are read from requests.
 	Model client.Model
-	// Base sends the requests. Default [Direct].
+	// Base sends the requests. Default: a transport of its own (direct).
 	Base http.RoundTripper
 	// OnProblem and OnCompacted are as in [client.FitterConfig]. OnSaved is called with the report of
 	// each answered call that was shorter than its history, or would be. They must not block.

@@ -304,8 +304,8 @@ func TestCleanFlag(t *testing.T) {
 	s.Abandon()
 }
 
-// The mark that a file may be trusted after a power loss is gone from the disk before the
-// first unsynced write, and there after the last.
+// The mark that a file may be trusted after a power loss is removed from the disk before the
+// first unsynced write, and restored after the last.
 func TestSyncs(t *testing.T) {
 	for _, c := range []struct {
 		name          string

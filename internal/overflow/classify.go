@@ -104,8 +104,8 @@ func (c *compiled) failure(n *counted) Failure {
 	return f
 }
 
-// classify finds the class of an error. The order matters: words that demand less input are in the errors of
-// rate limits and quotas too, and a status means more than words.
+// classify finds the class of an error. The order matters: long and others hold whatever the status; then
+// the status; then other words. The errors of rate limits and quotas also have words that demand less input.
 func (ev *evidence) classify() Failure {
 	text := ev.text()
 	if c, n := find(long, text); c != nil {

@@ -155,8 +155,8 @@ func (ev *evidence) add(s string) {
 // plainer removes differences between writers of the same words.
 var plainer = strings.NewReplacer("`", "", "’", "'", `\'`, "'", `\"`, `"`, `\n`, " ")
 
-// text is what was stated, in lower case, with single spaces, each member a sentence, and without its middle
-// where it is longer than MaxText.
+// text joins the words of the evidence, in lower case, with single spaces. Each member is a sentence. The
+// middle of a text longer than MaxText is left out.
 func (ev *evidence) text() string {
 	s := strings.ToValidUTF8(strings.Join(ev.words, "; "), "")
 	s = strings.Join(strings.Fields(strings.ToLower(plainer.Replace(s))), " ")

@@ -29,7 +29,7 @@ func preset(name string) (layers, bool) {
 	return l, ok
 }
 
-// clone is for a tenant, which begins with the worker's policy.
+// clone returns a copy for a tenant, whose policy begins as the worker's.
 func (l layers) clone() layers {
 	return layers{policy: l.policy, places: maps.Clone(l.places), locks: l.locks}
 }

@@ -24,12 +24,19 @@ type orderFilter struct {
 
 var errGap = errors.New("messages are missing")
 
-// begin accepts only messages of a new consumer from now on. It returns the stream sequence of
-// the last message passed.
-func (g *orderFilter) begin(consumer string) (last uint64) {
-	g.mu.Lock() // waits for fn, whose message counts as passed
+// begin accepts only messages of a new consumer from now on.
+func (g *orderFilter) begin(consumer string) {
+	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.consumer, g.seq = consumer, 0
+}
+
+// end accepts no message until the next consumer begins. It returns the stream sequence of the last
+// message passed.
+func (g *orderFilter) end() (last uint64) {
+	g.mu.Lock() // waits for fn, whose message counts as passed
+	defer g.mu.Unlock()
+	g.consumer, g.seq = "", 0
 	return g.last
 }
 

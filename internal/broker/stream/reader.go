@@ -20,8 +20,8 @@ import (
 // consumers: each continues after the last message of the previous one.
 //
 // The ordered consumer of nats.go requests its next consumer under the same name until it gets
-// an answer. A cluster may place it on a node that is cut off, which it takes to be up for
-// minutes. Then every attempt goes to that node, no error is reported, and a caller
+// an answer. A cluster may place that consumer on a node that is cut off, and treats the node as up
+// for minutes. Then every attempt goes to that node, no error is reported, and a caller
 // that stops the reading waits too. Here every attempt has a new name, and may be placed
 // elsewhere.
 //
@@ -210,7 +210,7 @@ func (r *Reader) isStuck(why error) bool {
 			return false
 		}
 	}
-	at := r.order.begin("")
+	at := r.order.end()
 	if at != r.stuck.at {
 		r.stuck.at, r.stuck.times = at, 0
 	}
@@ -221,7 +221,7 @@ func (r *Reader) isStuck(why error) bool {
 // fetch reads the next message from the leader by its sequence and passes it on. After an error
 // the next consumer tries.
 func (r *Reader) fetch(ctx context.Context, why error) {
-	last := r.order.begin("")
+	last := r.order.end()
 	if last == 0 && r.config.DeliverPolicy != jetstream.DeliverByStartSequencePolicy {
 		return // the consumer does not deliver every message
 	}
@@ -261,7 +261,7 @@ func (r *Reader) following(ctx context.Context, from uint64) (first *jsapi.Store
 // after an error.
 func (r *Reader) next(ctx context.Context, again func(error) bool) (cons jetstream.Consumer, err error) {
 	config := r.config
-	if last := r.order.begin(""); last > 0 {
+	if last := r.order.end(); last > 0 {
 		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, last+1
 	}
 	cons, err = jsapi.RetryHedged(ctx, func(ctx context.Context) (jetstream.Consumer, error) {

@@ -63,7 +63,7 @@ func PlanFiles(by Meter, r Rate, l FileLimits, files []Attachment, p Prompt, ava
 // count estimates a text as a part of a message.
 func (p *FilePlan) count(text string) Tokens { return p.rate.Sized(p.meter.Text(text)) }
 
-// read sets the part of a file that enters, by its size alone.
+// read selects the part of a file that is sent, by the size of the file alone.
 func (p *FilePlan) read(i int) {
 	a, f := &p.texts[i], &p.Files[i]
 	f.Action = events.FileWhole

@@ -144,7 +144,7 @@ func (by Meter) words(e *Entry, p *dialect.Part) {
 	e.Parts++
 	if p.Locked {
 		e.Flags |= FlagThinking
-		if p.Kind == dialect.PartOther && e.Role == RoleSystem { // an encrypted summary: see responses.go
+		if p.Kind == dialect.PartOther && e.Role == RoleSystem { // an encrypted summary: see events/dialect/responses.go
 			e.Flags |= FlagPinned
 		}
 	}

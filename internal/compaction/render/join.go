@@ -114,8 +114,8 @@ func (u *union) begin(r *renderer, n int) error {
 	return u.refer(from.raw)
 }
 
-// add joins a message. Of a member that exists already the first value stays, followed by the words of the
-// others if it is worded.
+// add joins a message. A member that exists already keeps its first value. In a worded member, the words of
+// later values follow it.
 func (u *union) add(r *renderer, from *message) error {
 	m, members, err := r.readMembers(from.raw)
 	if err != nil {
@@ -168,7 +168,7 @@ func (u *union) refer(from codec.Raw) error {
 	return nil
 }
 
-// flatten adds a value, or the elements of a list, after the first n of refs.
+// flatten cuts refs to its first n, and appends a value, or the elements of a value that is a list.
 func (u *union) flatten(v codec.Raw, n int) error {
 	list := []codec.Raw{v}
 	if v.Kind() == '[' {

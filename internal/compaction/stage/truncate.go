@@ -293,7 +293,7 @@ func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 // spare is room for restored entries and repairs, so that neither copies the entries.
 const spare = 16
 
-// hide replaces the entries from ≤ i < to by a placeholder and the kept ones of them.
+// hide replaces the entries from ≤ i < to by a placeholder. The kept entries among them follow it.
 func (d *Draft) hide(from, to int, placeholder measure.Entry, kept []bool) {
 	first, last := measure.MessageOf(d.entries[from].Position()), d.EndOf(from, to)
 	placeholder.Covers(first, last)

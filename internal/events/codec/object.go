@@ -160,8 +160,8 @@ func WithMember(raw Raw, name string, value Raw) (Raw, error) {
 	return AppendWith(nil, raw, name, func(out Raw) (Raw, error) { return append(out, value...), nil })
 }
 
-// AppendWith writes the object raw as [WithMember] does. value appends the value, and
-// returns what it has also when it fails.
+// AppendWith appends the object raw to out, changed as by [WithMember]. value appends the value; it returns
+// its buffer even with an error.
 func AppendWith(out, raw Raw, name string, value func(out Raw) (Raw, error)) (Raw, error) {
 	var err error
 	found := false

@@ -26,7 +26,7 @@
 //  3. internal/events/validate/NAME.go: what the provider refuses. It uses nothing of the reader. Add its rules to
 //     rules_test.go, and plant an error for each.
 //  4. testdata/dialects/NAME.json: messages with each kind of block. dialects_test.go has how they are read,
-//     edited and made, foreign.go the signs of its messages.
+//     edited and made, internal/events/foreign.go the signs of its messages.
 //  5. internal/compaction/dialects_test.go: conversations in it. Run properties with -rapid.checks=2000, then make
 //     test-dialects, for which internal/ops/transcript/translate.go writes real sessions in every dialect.
 //  6. docs/format/dialects.md: its description, its rules, and a row for each block. Run make schemas.

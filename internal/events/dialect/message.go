@@ -53,7 +53,7 @@ type Part struct {
 	Other     codec.Raw   // of a call or result made by compactd: the block of its counterpart
 	Hosted    Hosted      // what it has to do with a tool that the provider carries out: see hosted.go
 
-	// In a scanned message (see [Decoder]) no text is made: Quoted, the original JSON string, replaces Text,
+	// In a scanned message (see events.Decoder) no text is made: Quoted, the original JSON string, replaces Text,
 	// with the size of its text, and Call, the key of the id, replaces CallID.
 	Quoted codec.Raw
 	Size   weigh.Size
@@ -85,8 +85,7 @@ type Message struct {
 	Timestamp codec.Raw
 
 	// Condensation and Truncation are for a message that compactd makes in the place
-	// of others, in a dialect with tags (neurolink): their id of [Condensed] or
-	// [Truncated].
+	// of others, in a dialect with tags (neurolink): its condenseId or truncationId.
 	Condensation, Truncation string
 
 	// As is its written role in that dialect, "" for Role: there a system message may be anywhere.
@@ -99,7 +98,7 @@ type Message struct {
 	Pinned bool
 
 	// Hidden: the sender's own history hides the message behind another one, so a model does
-	// not get it. It has no parts. See [Effective].
+	// not get it. It has no parts.
 	Hidden bool
 
 	// Extra is the size of undefined members that no part has: they are sent with the message.

@@ -25,7 +25,7 @@ var responses = Dialect{
 	read:  readResponses, append: appendMembers(writeResponses),
 }
 
-// toolForm is how a call that the caller carries out, and its output, are made.
+// toolForm is the form of a call that the caller carries out, and of its output.
 type toolForm struct {
 	kind  string    // of the call
 	input string    // member that holds what the tool is called with

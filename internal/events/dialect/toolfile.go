@@ -8,10 +8,10 @@ import (
 	"compactd/internal/events/toolcall"
 )
 
-// File is what a call or a result does with a file: its path, "" for none, and of a read
-// the variant that its other arguments make: a read of some lines is covered by a read of the
-// same lines or of the whole file, never by one of other lines. changes is for a call that
-// writes the file; of several the first counts.
+// File returns the path of the file of a call or a result, "" for none; of several files the first
+// counts. changes means that the call writes the file. variant is the key of a read's other arguments:
+// a read of some lines is covered by a read of the same lines or of the whole file, never by one of
+// other lines.
 func (p *Part) File() (path string, variant Key, changes bool) {
 	if p.Kind == PartResult {
 		return PathInText(p.Content()), 0, false

@@ -26,7 +26,7 @@
 //
 // Before 3 a crash leaves a file that the next owner of the lease uses or makes again. Between
 // push and commit nothing is stored, and the next owner of the parent decides the same events, the child's
-// too. After it the child's sessions wait for 4, which any worker does from snapshot, log and markers. Step 5 is
+// too. After the commit the child's sessions wait for 4, which any worker does from snapshot, log and markers. Step 5 is
 // repeated by any worker that finds it undone, with the same bytes. A worker without the split in its table reads it
 // from the parent's marker: requests to the parent are answered with wrong_partition.
 //

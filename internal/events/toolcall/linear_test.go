@@ -110,7 +110,7 @@ func TestLongDirectory(t *testing.T) {
 	}
 }
 
-// Words in front of a command take no stack: it has an end that nothing recovers from.
+// Words in front of a command use no recursion: an exhausted stack ends the process.
 func TestPrefixesTakeNoStack(t *testing.T) {
 	const n, most = 200_000, 4 << 20
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it gives stacks back

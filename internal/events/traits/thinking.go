@@ -115,8 +115,8 @@ func versionOf(name string) (family string, v version, ok bool) {
 	return family, v, ok
 }
 
-// number is that of one or two digits, as a version has, with a v before it or not; a date
-// has more.
+// number reads one or two digits, with or without a leading v, as a version has. A date has
+// more.
 func number(s string) (n int, ok bool) {
 	s = strings.TrimPrefix(s, "v")
 	if len(s) > 2 {

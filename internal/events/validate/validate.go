@@ -99,7 +99,7 @@ func (c *checker) whole(index int, bad bool) bool {
 	return !bad
 }
 
-// whole are the blocks of a message that are as its dialect has them. It reports the others.
+// whole yields the blocks of a message that have the shape of its dialect. It reports the others.
 func whole[T any](c *checker, index int, blocks []codec.Strict[T]) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for i := range blocks {

@@ -65,9 +65,9 @@ type Commands struct {
 //go:embed help/*.txt
 var common embed.FS
 
-// Arrange gives the program the name that it was called by, and it and its commands the help in texts, a file help/NAME.txt
-// each, help/NAME-OF-ONE.txt for one of a command, and puts flags of the program into groups, in their order, behind those that are in
-// none. It panics where there is no such flag, which is a mistake in the program.
+// Arrange gives the program the name that it was called by. The program and its commands get their help from texts:
+// help/NAME.txt, or help/NAME-SUBCOMMAND.txt. The flags of groups follow the other flags of the program, in the order
+// of the groups. Arrange panics if a flag of a group does not exist, which is a mistake in the program.
 func Arrange(k *kong.Kong, texts fs.FS, groups ...Group) *kong.Kong {
 	plain := k.Model.Name
 	k.Model.Name = Program(plain)

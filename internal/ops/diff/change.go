@@ -14,8 +14,8 @@ type Change struct {
 	// Title states which compaction it is.
 	Title         string
 	Before, After []dialect.Message
-	// TokensBefore and TokensAfter are the whole inputs that were published of, by the provider's
-	// count where it is known; 0 leaves the sums to Count.
+	// TokensBefore and TokensAfter are the published sizes of the whole inputs, by the provider's count
+	// where it is known. Where they are 0, Count gives the sums.
 	TokensBefore, TokensAfter int64
 	// Count estimates messages, in tokens.
 	Count func(...dialect.Message) int64

@@ -319,7 +319,7 @@ func TestDiagnoseFull(t *testing.T) {
 
 // Messages behind a marker are counted, partition by partition, and the consumer that
 // counted it is gone.
-func TestLook(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	if _, err := inspect.Describe(t.Context(), js, t.TempDir()); err == nil || !strings.Contains(err.Error(), topology.ErrNoStreams.Error()) {
 		t.Errorf("without streams: %v", err)

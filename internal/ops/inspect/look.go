@@ -24,7 +24,7 @@ import (
 	"compactd/internal/ops/workers"
 )
 
-// Report is the result of [Look].
+// Report is the result of [Describe].
 type Report struct {
 	MaxAgeSeconds int64       `json:"max_age_seconds"` // of both streams
 	Streams       []Stream    `json:"streams"`

@@ -81,9 +81,9 @@ func (t *tracker) decided(ctx context.Context, js jetstream.JetStream, table par
 	return nil
 }
 
-// delivered waits until the stored outcomes were delivered, or nothing more can be
-// expected. causes has the sequence of the cause by the id of the outcome; one that is
-// no turn, as that of a summary, gives no latency.
+// delivered waits until the stored outcomes are delivered, deliverTimeout at most. causes has the
+// sequence of the cause by the id of the outcome. A cause that is no turn, as that of a summary, gives
+// no latency.
 func (t *tracker) delivered(ctx context.Context, causes map[string]uint64) (latencies []time.Duration, undelivered int) {
 	ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Bar shows how far a long command is, of how much, and how long the rest will take. It is on a
-// terminal alone.
+// Bar shows the progress of a long command, and an estimate of the time that is left. It is visible only
+// on a terminal.
 type Bar struct{ bar *progressbar.ProgressBar }
 
 // NewBar is a bar on f. It shows the count where total is one that readers have met.

@@ -25,14 +25,14 @@ type Costs struct {
 	Summaries measure.Money `json:"summaries"` // by the prices of their writer, see Options
 	// Saved is the further cost of calls without compactions.
 	Saved measure.Money `json:"saved"`
-	// Lost is what calls cost besides, because a compaction changed what the provider had in
-	// its cache, and LostTokens are those that were read again.
+	// Lost is the part of Input that arises because a compaction changed content in the provider's
+	// cache. LostTokens were read again for that reason.
 	Lost       measure.Money  `json:"lost"`
 	LostTokens measure.Tokens `json:"lost_tokens"`
 
-	// Of a session of a log, the calls whose usage its turns reported, and those without one. With a usage, the
-	// amounts are what was paid: the estimates of all policies are scaled alike, so that those of what was
-	// recorded are what workers counted.
+	// Reported and Estimated count the calls of a logged session with and without a usage in its turns. With a
+	// usage, one factor scales the estimates of all policies: the estimate of the recorded outcomes becomes
+	// the amount that workers counted.
 	Reported  int64 `json:"reported_calls,omitzero"`
 	Estimated int64 `json:"estimated_calls,omitzero"`
 }

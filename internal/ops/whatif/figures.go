@@ -50,7 +50,8 @@ type Figures struct {
 	Overflow    int64 `json:"overflow_turn,omitzero"`
 	Overflowing int   `json:"would_overflow"`
 
-	// Facts of all that a session had published are looked for after each tenth of it.
+	// Facts counts, by kind, the facts of a session's turns so far that its history keeps. They are counted
+	// after each tenth of the turns.
 	Facts map[string]facts.Share `json:"facts"`
 
 	Invalid  int `json:"invalid_histories"`

@@ -82,7 +82,7 @@ func FromTranscript(t transcript.Session) *Session {
 	return s
 }
 
-// tenths returns after which events a tenth of the turns has come.
+// tenths returns the indexes of the events that complete a tenth of the turns.
 func (s *Session) tenths() map[int]bool {
 	var turns []int
 	for i, e := range s.Events {

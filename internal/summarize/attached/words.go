@@ -9,8 +9,8 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// What announces the text of others, in the languages that users of agents write. Behind each
-// of them in a line, and below it, nothing is the user's.
+// presenting has the phrases that announce the text of others, in the languages that users of agents
+// write. The text behind a phrase in its line, and below that line, is not the user's.
 var presenting = snippet.NewPhrases(
 	`(here's|here is|here are) (the|a|an|some|what|my|our|one|it|another|their|his|her)`, `(the|these|this) following`, `following (text|texts|file|files|mail|mails|email|emails|page|pages|message|messages|document|documents|article|note|notes|paragraph|content|code|output|context)`,
 	`as follows`, `see (the |)(below|following|attached|text|above)`, `(is|are|text|content|contents|file|mail|email|message|output) below`, `below (is|are)`, `pasted`, `forwarded`, `fwd`, `excerpt`, `transcript`,

@@ -33,7 +33,7 @@ type Digest struct {
 	Previous *events.Summary // or that of a message
 	Focus    []string
 
-	Users                         []Line     // whole, up to goalUnits
+	Users                         []Line     // whole, up to GoalUnits
 	userFacts                     []Line     // those of the record: attached text is a line of its own
 	userPhrases                   []Phrase   // sentences of users
 	question                      string     // the end of the assistant's last text, which a bare "yes" approves

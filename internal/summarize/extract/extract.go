@@ -14,7 +14,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Origin of the summaries of [Extractive].
+// Origin of the summaries of [Summarizer].
 const (
 	Model  = "embedded"
 	Prompt = "extractive-1" // the version of the extraction
@@ -28,8 +28,8 @@ type Summarizer struct{}
 // New returns the summarizer that needs neither key nor network.
 func New() Summarizer { return Summarizer{} }
 
-// Summarize returns [ErrNothing], [ErrNoRoom], the context's error, or a summary
-// that fits.
+// Summarize returns [summarize.ErrNothing], [summarize.ErrNoRoom], the context's error, or a
+// summary that fits.
 func (Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 	in, err := summarize.SanitizeInput(ctx, in)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	maxDecisions = 40
 	// textFloor is kept free for a text beside the record, in units.
 	textFloor = 600
-	// minRecord is the room that a record may always take, in units.
+	// minRecord is the least room for a record, in units.
 	minRecord = 250
 	// freshUsers are the newest user messages, which are cut last.
 	freshUsers = 3

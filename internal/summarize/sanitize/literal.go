@@ -94,8 +94,8 @@ func (f *finder) quoteIn(memo *stretch, quote string, from int, escaped bool) in
 	return i
 }
 
-// valueEnds end a value without quotes; those of a line do not hold bytes that only
-// code puts behind one.
+// codeEnds and lineEnds end a value without quotes. lineEnds does not hold the bytes that only
+// code puts behind a value.
 var (
 	codeEnds = classOf("[\\s\"'`,;)\\]}<>|&\\\\]")
 	lineEnds = classOf("[\\s\"'`<>|\\\\]")

@@ -78,8 +78,8 @@ const (
 	mostPause = 200 * time.Millisecond
 )
 
-// RatioOf measures the cost of inputs of n entries, 0, and of 4n, 1. One that is above most is measured
-// again, and the least costs count.
+// RatioOf measures the cost of two inputs: size 0 has n entries, and size 1 has 4n. A ratio above most is
+// measured again, and the least costs count.
 func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it empties pools
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mostMemory))

@@ -14,8 +14,8 @@ import (
 	"compactd/internal/worker/service"
 )
 
-// guard passes on requests with a clean path and a valid token, of the file or of a session. session checks
-// the tenant of a path, permit that of a list.
+// guard passes on requests with a clean path and a valid token, of the file or of a session. The func
+// session checks the tenant of a path, and permit that of a list.
 func (e *Edge) guard(next http.Handler) http.Handler {
 	g := &service.Guard{NoToken: errNoToken, Page: e.crossOrigin, Refuse: e.refuse}
 	g.Find = func(secret string) *tokens.Entry { return e.tokens.Load().Find(e.key, secret, time.Now()) }

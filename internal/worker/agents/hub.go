@@ -173,28 +173,28 @@ var errNotRead = events.Refuse(events.CodeUnavailable, "the stream of outcomes i
 
 var errTooMany = events.Refuse(events.CodeRateLimited, "too many connections receive events", "End one, and try again.")
 
-// join adds a follower, if its token is among those of now; an operator's follower has none, and now is nil. It
+// join adds a follower, if its token is among those of current; an operator's follower has none, and current is nil. It
 // waits until the hub reads outcomes, which takes a moment after a start or a replacement of the stream.
-func (h *Hub) join(ctx context.Context, f *follower, now func() *tokens.Set) (at uint64, err error) {
+func (h *Hub) join(ctx context.Context, f *follower, current func() *tokens.Set) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	retry.Wake(h.wanted)
 	_ = retry.Every(joinPause).Do(ctx, nil, func() error { // err has the result
-		at, err = h.add(f, now)
+		at, err = h.add(f, current)
 		return retry.When(errors.Is(err, errNotRead), err)
 	})
 	return at, err
 }
 
 // add registers a follower: it gets every outcome after the returned sequence. A token that is revoked later ends
-// it; one that was revoked since the request began is refused here, since now is read under mu.
-func (h *Hub) add(f *follower, now func() *tokens.Set) (at uint64, err error) {
+// it; one that was revoked since the request began is refused here, since current is called under mu.
+func (h *Hub) add(f *follower, current func() *tokens.Set) (at uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.running {
 		return 0, errNotRead
 	}
-	if now != nil && !f.renew(*now()) {
+	if current != nil && !f.renew(*current()) {
 		return 0, errNoToken
 	}
 	var ok bool
@@ -250,11 +250,11 @@ func (h *Hub) cutAgents() {
 }
 
 // revoke ends the followers whose tokens were removed, or may no longer receive events.
-func (h *Hub) revoke(now tokens.Set) {
+func (h *Hub) revoke(current tokens.Set) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.each(func(f *follower) {
-		if !f.operator && !f.renew(now) {
+		if !f.operator && !f.renew(current) {
 			h.drop(f)
 		}
 	})
@@ -262,8 +262,8 @@ func (h *Hub) revoke(now tokens.Set) {
 
 // renew gives a follower the current entry of its token. It returns false if the token was removed, or may no longer
 // receive the events. The caller holds the mutex of the hub.
-func (f *follower) renew(now tokens.Set) bool {
-	t := now[f.token.Hash]
+func (f *follower) renew(current tokens.Set) bool {
+	t := current[f.token.Hash]
 	if t == nil || t.Role == tokens.RoleSession || !t.MayUse(f.at.Tenant) {
 		return false
 	}

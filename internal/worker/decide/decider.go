@@ -30,7 +30,7 @@ type Decider struct {
 	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
 
 	Repeated   measure.Repeated // by the last event
-	namesAgain bool             // the last event is the first turn of its session in a part of the retention
+	namesAgain bool             // the last event is the session's first turn in a new thirtieth of the retention (NamesAgain)
 
 	described      map[events.Address]compaction.Overview // of sessions outside of Cache
 	describedUnder *compaction.Config

@@ -328,9 +328,9 @@ func (f *Fleet) release(t *heldLease) {
 }
 
 // finish releases the lease of a partition that is no longer served, and returns an error that ends
-// the worker. A take-over by another worker is not an error, and before a stop neither are commits
-// that timed out in a hand-over, since the next owner decides their events again, nor a partition that
-// could not be opened without a server, which is opened later.
+// the worker. A take-over by another worker does not end it. Before a stop, two more errors do not:
+// commits that timed out in a hand-over, since the next owner decides their events again, and a
+// partition that could not be opened without a server, which is opened later.
 func (f *Fleet) finish(e ending) error {
 	f.release(f.held[e.partition])
 	f.heldAt[e.partition] = max(f.heldAt[e.partition], f.held[e.partition].lease.Revision())

@@ -58,7 +58,7 @@
 //   - The reader of the log runs intake.receive.
 //   - A separate goroutine writes each checkpoint, one at a time.
 //   - The eraser and the watch for idle sessions have a goroutine each. So have the first snapshot of
-//     a partition that was split off, and fill.
+//     a partition that was split off, and fill, which refills a truncated log (log_truncation.go).
 //
 // They share queue, ledgers and file. Queue and ledgers have a lock each; no goroutine holds both. The
 // lock of intake spans the decision on an event and its push into the queue: no split comes between them.

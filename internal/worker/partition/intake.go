@@ -246,14 +246,14 @@ func endingOf(k events.Kind, seq measure.Seq, data []byte) (x ending, ok bool) {
 const familyPrefix = "family-"
 
 // first returns the sequence of the first ending of the cascade.
-func (x ending) first() measure.Seq {
-	if rest, ok := strings.CutPrefix(x.id, familyPrefix); ok {
+func (e ending) first() measure.Seq {
+	if rest, ok := strings.CutPrefix(e.id, familyPrefix); ok {
 		digits, _, _ := strings.Cut(rest, "-")
-		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && n > 0 && n < uint64(x.seq) {
+		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && n > 0 && n < uint64(e.seq) {
 			return measure.Seq(n)
 		}
 	}
-	return x.seq
+	return e.seq
 }
 
 // family implements relatives with the log.

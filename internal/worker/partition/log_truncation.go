@@ -82,7 +82,7 @@ func (s scope) hasEventOf(ctx context.Context, log topology.StreamState, m commi
 		return true, nil
 	}
 	end, err := stream.LastUntil(ctx, s.set.js, topology.LogStream, time.UnixMilli(m.LastTime))
-	return err == nil && end >= m.Cursor, err // else it was erased after it had taken the place of another one
+	return err == nil && end >= m.Cursor, err // else the event that replaced it was erased
 }
 
 // ErrTruncated: the server lost the end of the log while the partition was served. The next opening rolls the marker

@@ -82,7 +82,7 @@ func (e *eraser) sweep(ctx context.Context, now time.Time) error {
 	if err := e.ledgers.expire(at.UnixMilli(), expired); err != nil {
 		return err
 	}
-	return e.requestExpired(ctx, now)
+	return e.requestIdleErasures(ctx, now)
 }
 
 func (f *file) expired(at int64) (gone []events.Address, err error) {
@@ -120,9 +120,9 @@ func (l *ledgers) expire(at int64, stored []events.Address) error {
 	return nil
 }
 
-// requestExpired publishes a session.forget for each session of the partition without an event for
+// requestIdleErasures publishes a session.forget for each session of the partition without an event for
 // limits.idle_days of its tenant. It includes ended sessions.
-func (e *eraser) requestExpired(ctx context.Context, now time.Time) error {
+func (e *eraser) requestIdleErasures(ctx context.Context, now time.Time) error {
 	config := e.set.Compaction()
 	tenants := slices.Sorted(maps.Keys(config.Tenants))
 	if config.Policy.Limits.IdleDays > 0 {

@@ -46,9 +46,9 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 		o.busy[a] = true
 		defer delete(o.busy, a)
 	}
-	outer := o.syncing
-	o.syncing = syncing{c, a, in.DryRun}
-	defer func() { o.syncing = outer }()
+	outer := o.call
+	o.call = syncCall{c, a, in.DryRun}
+	defer func() { o.call = outer }()
 	out, err := o.syncer.Answer(context.Background(), in)
 	if o.s.flaw == formerView && err == nil && out.Recorded && out.Changed {
 		n := len(in.Messages)
@@ -67,8 +67,8 @@ type simulatedHost struct {
 	texts *payload.Renderer
 }
 
-// syncing is the sync that an owner answers.
-type syncing struct {
+// syncCall is the sync that an owner answers.
+type syncCall struct {
 	asking  *caller
 	address events.Address
 	dry     bool // it is to publish nothing
@@ -125,7 +125,7 @@ func (f simulatedFamily) publish(_ context.Context, k events.Kind, a events.Addr
 }
 
 func (h *simulatedHost) between() error {
-	s, now := h.o.s, h.o.syncing
+	s, call := h.o.s, h.o.call
 	switch {
 	case h.o.ended:
 		return errUnserved
@@ -141,8 +141,8 @@ func (h *simulatedHost) between() error {
 		s.step()
 		s.depth--
 	}
-	h.o.syncing = now
-	h.texts.Erase(now.address) // the log may have lost some
+	h.o.call = call
+	h.texts.Erase(call.address) // the log may have lost some
 	if h.o.ended {
 		return errUnserved
 	}
@@ -194,7 +194,7 @@ func (h *simulatedHost) readLog(_ context.Context, seqs []uint64) ([]stream.LogM
 	}
 	out := make([]stream.LogMessage, len(seqs))
 	for i, seq := range seqs {
-		if seq > uint64(len(h.o.s.log)) || h.o.s.log[seq-1].Address != h.o.syncing.address {
+		if seq > uint64(len(h.o.s.log)) || h.o.s.log[seq-1].Address != h.o.call.address {
 			return nil, errUnserved // the log lost it
 		}
 		e := h.o.s.log[seq-1]
@@ -214,7 +214,7 @@ func (h *simulatedHost) Deliver(_ context.Context, k events.Kind, a events.Addre
 	if err := h.between(); err != nil {
 		return 0, false, err
 	}
-	if h.o.syncing.dry {
+	if h.o.call.dry {
 		s.violated("a dry run publishes %s", body)
 	}
 	if k == events.KindTurn && s.flaw == baseLeftOut {
@@ -223,9 +223,9 @@ func (h *simulatedHost) Deliver(_ context.Context, k events.Kind, a events.Addre
 	s.publish(k, a, id, body)
 	if k == events.KindTurn && bytes.Contains(body, []byte(`"replaces_from"`)) {
 		s.synced.Replaced++
-		s.explicit[id] = s.explicit[id] || h.o.syncing.asking.onDiverge == events.DivergeReplace
-		if on := h.o.syncing.asking.onDiverge; on == events.DivergeRefuse || on == events.DivergeBranch {
-			s.violated("%s: on_diverge %s retracts: %s", h.o.syncing.asking.name, on, body)
+		s.explicit[id] = s.explicit[id] || h.o.call.asking.onDiverge == events.DivergeReplace
+		if on := h.o.call.asking.onDiverge; on == events.DivergeRefuse || on == events.DivergeBranch {
+			s.violated("%s: on_diverge %s retracts: %s", h.o.call.asking.name, on, body)
 		}
 	}
 	if s.flaw == retryAppended && k == events.KindTurn && s.odds(10) {
@@ -337,7 +337,7 @@ func (h *simulatedHost) Sync(_ context.Context, in *events.SyncRequest) (*events
 	if o == nil {
 		return nil, errUnserved
 	}
-	out, err := o.answerSync(h.o.syncing.asking, in)
+	out, err := o.answerSync(h.o.call.asking, in)
 	if o != o.s.current[o.partition] {
 		o.s.formers++
 	}

@@ -47,8 +47,8 @@ type owner struct {
 	sources []int            // whose subjects it reads
 	stored  partitions.Split // as the last marker has it
 
-	busy    map[events.Address]bool // sessions of which a sync is answered
-	syncing syncing
+	busy map[events.Address]bool // sessions of which a sync is answered
+	call syncCall
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {

@@ -99,7 +99,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// consumers lists those of both streams by name.
+// consumerNames lists the consumers of both streams.
 func consumerNames(env *workertest.Env) (names []string) {
 	env.T.Helper()
 	for _, stream := range []string{topology.LogStream, topology.OutcomesStream} {
@@ -283,7 +283,7 @@ func TestReplayErased(t *testing.T) {
 	}
 }
 
-// erase removes the messages of a session before an event from both streams.
+// eraseFromStreams removes the messages of a session before an event from both streams.
 func eraseFromStreams(env *workertest.Env, session string, before uint64) {
 	env.T.Helper()
 	for name, filter := range map[string]string{topology.LogStream: "log.*.*.default." + session, topology.OutcomesStream: "out.*.*.default." + session} {

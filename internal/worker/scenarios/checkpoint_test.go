@@ -89,7 +89,7 @@ func serveAs(env *workertest.Env, owner string, seen *ledgerEvents, do func()) {
 	stop()
 }
 
-// rounds publishes turns from ≤ n < to of some sessions.
+// publishRounds publishes turns from ≤ n < to of some sessions.
 func publishRounds(env *workertest.Env, sessions, from, to int) func() {
 	return func() {
 		env.T.Helper()

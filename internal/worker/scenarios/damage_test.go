@@ -292,7 +292,7 @@ func TestLogRecreated(t *testing.T) {
 	}
 }
 
-// wantRefused wants a worker's Run to end with an error that contains text.
+// wantWorkerRefused wants a worker's Run to end with an error that contains text.
 func wantWorkerRefused(env *workertest.Env, text string) {
 	env.T.Helper()
 	r := env.Start("refused", observe.Listener{})

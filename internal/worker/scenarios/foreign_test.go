@@ -31,8 +31,8 @@ type intruder struct {
 }
 
 // intrude stores one message of each form.
-func (x *intruder) intrude() {
-	env := x.env
+func (i *intruder) intrude() {
+	env := i.env
 	env.T.Helper()
 	at := events.Address{Tenant: "default", Session: "s1"}
 	newest, err := jsapi.GetFromLeader(env.T.Context(), env.Conn, topology.OutcomesStream, jsapi.GetRequest{LastFor: "out.0.>"})
@@ -57,25 +57,25 @@ func (x *intruder) intrude() {
 		if _, err := env.JS.PublishMsg(env.T.Context(), m); err != nil {
 			env.T.Fatal(err)
 		}
-		x.count++
+		i.count++
 	}
 	if _, err := env.JS.Publish(env.T.Context(), events.Config(env.Config.Hash()), []byte(workertest.PlantedText)); err != nil {
 		env.T.Fatal(err)
 	}
 	// The server finds its headers behind a carriage return alone, clients find them without.
-	if _, err := x.raw.Publish(events.Marker(0), "NATS/1.0\r\nA: b\n"+jsapi.HeaderFence+": 1\n"+jsapi.HeaderFenceSubject+": out.0.>\n"+
+	if _, err := i.raw.Publish(events.Marker(0), "NATS/1.0\r\nA: b\n"+jsapi.HeaderFence+": 1\n"+jsapi.HeaderFenceSubject+": out.0.>\n"+
 		commit.HeaderMarker+": "+forged+"\r\n\r\n", ""); err != nil {
 		env.T.Fatal(err)
 	}
-	x.count++
+	i.count++
 	// The answer to a publish goes to the subject that its publisher names.
-	if err := env.Conn.PublishRequest(events.InputPattern[:len("session.")]+"turn.default.other", events.Outcome(0, events.KindBudget, at), workertest.Turn(x.count)); err != nil {
+	if err := env.Conn.PublishRequest(events.InputPattern[:len("session.")]+"turn.default.other", events.Outcome(0, events.KindBudget, at), workertest.Turn(i.count)); err != nil {
 		env.T.Fatal(err)
 	}
 	if err := env.Conn.Flush(); err != nil {
 		env.T.Fatal(err)
 	}
-	x.count++
+	i.count++
 }
 
 // Hostile actors: what others store under out.<p>.> is skipped, reported and counted, whenever they
@@ -90,7 +90,7 @@ func TestForeignOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	x := &intruder{env: env, raw: raw}
+	intruder := &intruder{env: env, raw: raw}
 	var reported, acquired atomic.Int64
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	listener := observe.Tee(m.Listener(), observe.Listener{
@@ -103,7 +103,7 @@ func TestForeignOutcomes(t *testing.T) {
 			}
 		},
 	})
-	x.intrude()
+	intruder.intrude()
 	const starts = 4
 	n := 0
 	for i := range starts {
@@ -111,11 +111,11 @@ func TestForeignOutcomes(t *testing.T) {
 		for range 6 {
 			n++
 			env.Publish(events.KindTurn, "s1", workertest.Turn(n))
-			x.intrude()
+			intruder.intrude()
 			env.AwaitDecided()
 		}
 		stop()
-		x.intrude()
+		intruder.intrude()
 		if i%2 == 1 {
 			env.Ledgers = t.TempDir() // from the log
 		}
@@ -128,8 +128,8 @@ func TestForeignOutcomes(t *testing.T) {
 	if marker, err := commit.LastMarker(t.Context(), env.Conn, 0); err != nil || marker.Epoch != starts+1 {
 		t.Errorf("epoch %d, %v", marker.Epoch, err)
 	}
-	if got := reported.Load(); got < int64(x.count) { // a new owner without a file reads all of them again
-		t.Errorf("reported %d of %d", got, x.count)
+	if got := reported.Load(); got < int64(intruder.count) { // a new owner without a file reads all of them again
+		t.Errorf("reported %d of %d", got, intruder.count)
 	}
 	if _, body := workertest.Get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("\ncompactd_foreign_outcomes_total %d\n", reported.Load())) {
 		t.Error("compactd_foreign_outcomes_total is not what was reported")
@@ -149,5 +149,5 @@ func TestForeignOutcomes(t *testing.T) {
 		t.Errorf("replayed: %+v", out)
 	}
 	env.WantRedecided()
-	figures.Print(t, "hostile", "foreign", x.count, "reported", reported.Load(), "take_overs", acquired.Load(), "failed", one(t.Failed()))
+	figures.Print(t, "hostile", "foreign", intruder.count, "reported", reported.Load(), "take_overs", acquired.Load(), "failed", one(t.Failed()))
 }

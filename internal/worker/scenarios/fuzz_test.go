@@ -122,7 +122,7 @@ func (s *fuzzTarget) goodTurn() uint64 {
 	return ack.Sequence
 }
 
-// hostile stores a message, unless the server refuses it.
+// publishHostile stores a message, unless the server refuses it.
 func (s *fuzzTarget) publishHostile(block, body string) {
 	if s.raw == nil {
 		var err error

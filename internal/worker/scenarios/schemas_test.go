@@ -20,8 +20,8 @@ import (
 	"compactd/internal/worker/service"
 )
 
-// validStream validates the messages of a stream, and counts them by kind. badTurn may be
-// invalid.
+// validStream validates the messages of a stream, and counts them by kind. [workertest.BadTurn] may
+// be invalid.
 func validStream(env *workertest.Env, from, filter string, kind func(string) (events.Kind, error)) map[string]int {
 	env.T.Helper()
 	seen := map[string]int{}

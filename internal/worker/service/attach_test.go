@@ -28,8 +28,8 @@ func attach(env *workertest.Env, session, more string, files ...string) (out eve
 	return out, refused
 }
 
-// fits fails the test unless what is to be sent of the files is within their budget and
-// the call within the window.
+// wantAttached fails the test unless the files have these actions, their tokens are within their budget,
+// and the call fits the window.
 func wantAttached(env *workertest.Env, out events.AttachResponse, actions ...events.FileAction) {
 	env.T.Helper()
 	var total int64

@@ -138,9 +138,9 @@ func (s *Service) historyOf(ctx context.Context, a events.Address, until time.Ti
 	return out
 }
 
-// Deliver publishes an event until it is acknowledged. Its message id is its own id, as that of any publisher. The
-// server compares message ids over all tenants: one that another session has used is replaced by one that follows
-// from it and from the session, so that the event is stored, and once however often it is sent. follows means that the
+// Deliver publishes an event until it is acknowledged. Its message id is its own id, as with any publisher. The
+// server compares message ids over all tenants. An id that another session has used is replaced by one that follows
+// from the id and the session: the event is stored, and only once however often it is sent. follows means that the
 // id was made from the content: the bytes of two events with it are not compared. The operation of the context holds no
 // processor meanwhile.
 func (s *Service) Deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
@@ -164,10 +164,10 @@ func (s *Service) Deliver(ctx context.Context, k events.Kind, a events.Address, 
 	return seq, duplicate, err
 }
 
-// undecided takes a place for an event of so many bytes whose decision takes long, for its size or
-// that of its session, and for a smaller one of a tenant that used its part of the processors, until this
-// worker has decided it or lost the partition, [events.DefaultWait] at most. Else a backlog of them could
-// grow before the events of others. stored is called with the sequence of the event, 0 if it is not stored.
+// undecided takes a place for an event whose decision takes long, because it or its session is large. A tenant
+// that used its part of the processors needs a place for smaller events too. Without places a backlog could
+// grow before the events of others. The place is held until this worker has decided the event or lost the
+// partition, [events.DefaultWait] at most. stored is called with the sequence of the event, 0 if it is not stored.
 func (s *Service) undecided(ctx context.Context, k events.Kind, a events.Address, bytes int) (stored func(seq uint64), err error) {
 	if k != events.KindTurn {
 		_, _, _ = s.inspect(a, func(l *compaction.Ledger) { bytes += l.Weight() }) // of another worker: its own limits

@@ -266,8 +266,8 @@ func TestSyncFitRestarts(t *testing.T) {
 	}
 }
 
-// A provider that takes less than we think, and counts more: a call that was made with a history
-// which is not recorded is answered with a smaller one, and what it showed holds for later calls.
+// A provider takes less than we think, and counts more. After its refusal of a history that is not recorded,
+// the answer is a smaller history, and the limit that the refusal showed holds for later calls.
 func TestSyncFitRefused(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())

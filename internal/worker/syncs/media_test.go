@@ -29,7 +29,7 @@ type mediaAgent struct {
 	history []codec.Raw
 }
 
-// say adds words of the user or the assistant.
+// add adds words of the user or the assistant.
 func (a *mediaAgent) add(role, text string) {
 	quoted, err := json.Marshal(text)
 	if err != nil {
