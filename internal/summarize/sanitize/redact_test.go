@@ -69,3 +69,40 @@ func TestPathSegment(t *testing.T) {
 		}
 	})
 }
+
+// A secret counts whatever blanks, quotes, signs and escapes stand around it.
+func TestRedactAround(t *testing.T) {
+	for _, c := range []struct{ secret, format string }{
+		{"hunter2x", "echo   # | sudo -S ls"},
+		{"hunter2x", "echo\t# | sudo -S ls"},
+		{"hunter2x", `echo "$USER:#" | chpasswd`},
+		{"yhoz:kxngqg", `printf '%s' "#" | docker login --password-stdin`},
+		{"abcd:kxng1q", `echo "bob:#" | chpasswd`},
+		{"a;lb0ow", "bash -c 'echo # | sudo -S ls'"},
+		{`ub7nt\ch5`, `line\necho # | sudo -S ls`},
+		{"-xyf1ilu01", "echo # | sudo -S ls"},
+		{"correct horse", "echo # | passwd --stdin bob"},
+		{"q9/Lxz0aB+k=", `the password: {"command":"echo # | sudo -S ls"}`},
+		{"correct horse", "COPY t (id, password) FROM stdin;\n1\t#\n\\.\n"},
+		{"aLW(5Axe)2", "COPY t (password) FROM stdin;\n#\n\\.\n"},
+		{"_-u7FQYb", "COPY t (id, token) FROM stdin;\n1\t#\n\\.\n"},
+		{"correct-horse-ab", "https://h/p?q=-passin+pass%3A#"},
+		{"!j09kgze31", "tool /user:bob      #"},
+		{"!j09kgze31", "tool \\\n  /user:bob \\\n  #"},
+		{"correct-horse-ab", "otpauth://totp/a b:bob?secret=#"},
+		{"gi/royk41", `{"args":"\"-passin\", \"pass:#\""}`},
+		{"correct-horse-ab", "-passin pass: #"},
+		{"correct-horse-ab", "passphrase: pass:#"},
+		{"p@ssto2i4", "jdbc:oracle:thin:bob/#@h:1521:x"},
+		{"größetyj1", `IDENTIFIED WITH shа256_pаssword BY "#"`},
+		{"B4B1B1E8CFAAEAFCC4996BBA", "https://h/p?q=app%3A#%40tcp%28db%29%2Fx"},
+	} {
+		text := strings.ReplaceAll(c.format, "#", c.secret)
+		if got := sanitize.Redact(text); strings.Contains(got, c.secret[:4]) || strings.Contains(got, c.secret[len(c.secret)-4:]) {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	if s := `echo "Starting it" && make | sudo -S x`; sanitize.Redact(s) != s {
+		t.Errorf("%q became %q", s, sanitize.Redact(s))
+	}
+}
