@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// decideWait limits the wait of a request for the decision on its turn, takeOver the wait for a
-	// worker that serves the session. An answer with the original history would be faster, but would
-	// lose the provider's cache of the whole prefix.
+	// decideWait limits the wait of a request for the decision on its turn, answerTime the whole answer, with
+	// the wait for a server and for a worker that serves the session. An answer with the original history would
+	// be faster, but would lose the provider's cache of the whole prefix.
 	decideWait = 5 * time.Second
-	takeOver   = 12 * time.Second
+	answerTime = 12 * time.Second
 	takePause  = 100 * time.Millisecond
 )
 
@@ -54,7 +54,11 @@ func (s *Compressor) Compress(ctx context.Context, tenant string, in *events.Com
 	if err == nil {
 		out.TokensBefore = h.tokens(in.Messages)
 		out.TokensAfter = out.TokensBefore
-		err = s.compress(ctx, tenant, in, h, out)
+		limited, cancel := context.WithTimeoutCause(ctx, answerTime, service.ErrBusy)
+		defer cancel()
+		if err = s.compress(limited, tenant, in, h, out); err != nil {
+			err = cmp.Or(context.Cause(limited), err)
+		}
 	}
 	if err != nil {
 		refused := service.Refusal(err)
@@ -137,7 +141,7 @@ func (s *Compressor) rememberView(ctx context.Context, tenant, session string, i
 	s.remember(ctx, tenant, session, h, at)
 }
 
-// sync passes a history to a session. It waits up to takeOver while no worker serves the session.
+// sync passes a history to a session. It waits while no worker serves the session.
 func (s *Compressor) sync(ctx context.Context, tenant, session string, in *events.CompressRequest, h *history) (answer *events.SyncResponse, err error) {
 	a := events.Address{Tenant: tenant, Session: session}
 	wait := decideWait.Milliseconds()
@@ -145,10 +149,9 @@ func (s *Compressor) sync(ctx context.Context, tenant, session string, in *event
 		About: a.About(), Model: modelOf(in), Format: h.format, Messages: in.Messages,
 		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Frozen: in.Config.Frozen, Usage: s.usage(ctx, a),
 	}
-	until := time.Now().Add(takeOver)
 	err = retry.Every(takePause).Do(ctx, nil, func() (err error) {
 		answer, err = s.service.Sync(ctx, request)
-		return retry.When(err != nil && service.Refusal(err).Code == events.CodeUnavailable && time.Now().Before(until), err)
+		return retry.When(err != nil && service.Refusal(err).Code == events.CodeUnavailable, err)
 	})
 	if err == nil && request.Usage != nil {
 		if err := limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.DropUsage(ctx, a) }); err != nil {
