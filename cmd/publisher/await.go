@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -48,17 +50,22 @@ func (f *flags) publish(ctx context.Context, k events.Kind, session named.Sessio
 	if err != nil {
 		return nil, err
 	}
-	e, err := stream.NewEvent(k, a, replay.MessageID(a, id), payload)
+	e, err := stream.NewEvent(k, a, replay.MessageID(a, cmp.Or(id, uuid.NewString())), payload)
 	if err != nil {
 		return nil, err
 	}
-	ack, err := e.Publish(ctx, js)
+	limited, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	ack, err := e.Persist(limited, js, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
 	stored := result{Seq: ack.Sequence, ID: id, State: stateStored, Note: cli.Program("publisher") + " watch shows its outcome"}
 	return &watcher{nc: nc, at: a, received: received, result: stored, denied: &f.denied}, nil
 }
+
+// publishTimeout bounds the attempts to store an event. One whose acknowledgement was lost is stored once.
+const publishTimeout = 10 * time.Second
 
 // subscribe receives what is published about a session from now on.
 func subscribe(nc *nats.Conn, a events.Address, kinds []events.Kind) (<-chan *nats.Msg, error) {
