@@ -22,3 +22,10 @@ func TestAll(t *testing.T) {
 		t.Errorf("got %v of nothing", got)
 	}
 }
+
+// Editors of Windows write a BOM before a text.
+func TestBOM(t *testing.T) {
+	if _, err := parse("policy.yaml", []byte("\ufefftarget: 0.5\n"), Options{}); err != nil {
+		t.Error(err)
+	}
+}

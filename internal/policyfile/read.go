@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"slices"
@@ -38,6 +39,7 @@ type entry struct {
 // document parses a text of one YAML document; nil is an empty one. A text that is not YAML has one problem,
 // at the place where the parser stopped.
 func (r *reader) document(data []byte) ast.Node {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // the BOM of editors of Windows
 	f, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		r.syntax(err)

@@ -69,6 +69,9 @@ var (
 	zipped  = []byte{0x28, 0xb5, 0x2f, 0xfd} // Codex keeps old rollouts so
 )
 
+// bom begins texts of some editors of Windows.
+var bom = []byte("\ufeff")
+
 // open opens a file. Its first bytes show whether it is compressed. Its errors do not name it.
 func open(path string) (*file, error) {
 	raw, err := os.Open(path)
@@ -89,6 +92,8 @@ func open(path string) (*file, error) {
 		if z, err = zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDocument)); err == nil {
 			f.Reader, f.close = z, append([]func(){z.Close}, f.close...)
 		}
+	case bytes.HasPrefix(begin, bom):
+		_, err = br.Discard(len(bom))
 	}
 	if err != nil {
 		f.Close()

@@ -287,6 +287,25 @@ func TestCutFile(t *testing.T) {
 	}
 }
 
+// A BOM costs no line: editors of Windows write one.
+func TestBOM(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "marked.jsonl")
+	if err := os.WriteFile(path, []byte("\ufeff"+`{"messages":[{"role":"user","content":"hi"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source, err := Open(Auto, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for range source.Sessions(func(err error) { t.Error(err) }) {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
 // A line beyond its bound is skipped, and never held: the lines around it stay.
 func TestLongLine(t *testing.T) {
 	for _, most := range []int{10, 100_000} { // below and above what is read at once
