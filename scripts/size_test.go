@@ -1,3 +1,4 @@
+// Package scripts tests the scripts of this folder.
 package scripts
 
 import (

@@ -3,14 +3,10 @@ package worker_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/embedded"
-	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/testkit/workertest"
@@ -21,48 +17,34 @@ import (
 // A gateway gets its own messages back within 12 s while the broker is gone or frozen (docs/http.md): its listener
 // would close the connection after 30 s.
 func TestCompressWithoutBroker(t *testing.T) {
-	for name, lose := range map[string]func(*cable){"gone": (*cable).cut, "frozen": (*cable).freeze} {
-		t.Run(name, func(t *testing.T) {
-			dir, ledgers := t.TempDir(), t.TempDir()
-			workertest.EmptyPools()
-			defer workertest.EmptyPools()
-			ats.Register() // starts the server's own clock outside of the bubble
-			defer ats.Unregister()
-			synctest.Test(t, func(t *testing.T) {
-				env := workertest.Open(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1})
-				defer env.Stop()
-				read, commit := &cable{to: env.Server}, &cable{to: env.Server}
-				nc := read.connect(t)
-				wk, err := worker.New(worker.Config{Read: nc, Commit: commit.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Dir: ledgers})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				done := make(chan error, 1)
-				go func() { done <- wk.Run(ctx) }()
-				<-wk.Ready()
-				js, err := jetstream.New(nc)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c := compress.New(js, wk.Service(), func(error) {})
-				in := &events.CompressRequest{Model: "gpt-4o", Messages: []codec.Raw{
-					codec.Raw(`{"role":"user","content":"Why?"}`), codec.Raw(`{"role":"assistant","content":"Since."}`), codec.Raw(`{"role":"user","content":"And now?"}`),
-				}}
-				in.Config.SessionID = "s"
-				lose(read)
-				lose(commit)
-				began := time.Now()
-				out := c.Compress(ctx, "acme", in)
-				if took := time.Since(began); out.Code != events.CodeUnavailable || len(out.Messages) != 3 || took > 12*time.Second {
-					t.Errorf("%d messages with the code %q after %s: %s", len(out.Messages), out.Code, took, out.Message)
-				}
-				stop()
-				<-done
-				read.cut() // unblocks what waits for the connections
-				commit.cut()
-			})
-		})
-	}
+	withoutBroker(t, 1, func(t *testing.T, env *workertest.Env, read, commit *cable, dir string, lose func(*cable)) {
+		nc := read.connect(t)
+		wk, err := worker.New(worker.Config{Read: nc, Commit: commit.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		done := make(chan error, 1)
+		go func() { done <- wk.Run(ctx) }()
+		<-wk.Ready()
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := compress.New(js, wk.Service(), func(error) {})
+		in := &events.CompressRequest{Model: "gpt-4o", Messages: []codec.Raw{
+			codec.Raw(`{"role":"user","content":"Why?"}`), codec.Raw(`{"role":"assistant","content":"Since."}`), codec.Raw(`{"role":"user","content":"And now?"}`),
+		}}
+		in.Config.SessionID = "s"
+		lose(read)
+		lose(commit)
+		began := time.Now()
+		out := c.Compress(ctx, "acme", in)
+		if took := time.Since(began); out.Code != events.CodeUnavailable || len(out.Messages) != 3 || took > 12*time.Second {
+			t.Errorf("%d messages with the code %q after %s: %s", len(out.Messages), out.Code, took, out.Message)
+		}
+		stop()
+		<-done
+	})
 }

@@ -26,70 +26,78 @@ import (
 // one deadline, and no lease is renewed meanwhile. Outcomes wait for a commit in every partition,
 // so each of them waits for the deadline.
 func TestStopWithoutBroker(t *testing.T) {
+	withoutBroker(t, 8, func(t *testing.T, env *workertest.Env, read, commit *cable, dir string, lose func(*cable)) {
+		var (
+			mu       sync.Mutex // guards the fields below
+			stopping bool
+			late     []observe.Retrying // renewals after the stop began
+		)
+		waiting := make(chan int, 1000) // partitions with outcomes to commit
+		wk, err := worker.New(worker.Config{
+			Read: read.connect(t), Commit: commit.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Dir: dir, SnapshotEvery: 5 * time.Minute,
+			Listener: observe.Listener{
+				Applied: func(f observe.Applied) { waiting <- f.Partition },
+				Retrying: func(i observe.Retrying) {
+					mu.Lock()
+					defer mu.Unlock()
+					if stopping && (i.Step == "renew lease" || i.Step == "heartbeat") {
+						late = append(late, i)
+					}
+				},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		done := make(chan error, 1)
+		go func() { done <- wk.Run(ctx) }()
+		<-wk.Ready()
+		lose(commit)
+		for seen, n := map[int]bool{}, 0; len(seen) < env.Streams.Partitions.Count(); n++ {
+			env.Publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
+			seen[<-waiting] = true
+		}
+		lose(read)
+		time.Sleep(time.Second) // a commit is under way everywhere
+		mu.Lock()
+		stopping = true
+		mu.Unlock()
+		began := time.Now()
+		stop()
+		err = <-done
+		if took := time.Since(began); took > worker.DefaultDrainTimeout {
+			t.Errorf("the stop took %s, more than %s", took, worker.DefaultDrainTimeout)
+		}
+		if !errors.Is(err, partition.ErrDrain) {
+			t.Errorf("the stop ended with %v, want %v", err, partition.ErrDrain)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(late) > 0 {
+			t.Errorf("%d renewals while it was stopping: %+v", len(late), late)
+		}
+	})
+}
+
+// withoutBroker calls do for a broker that will be gone, and for one that will be frozen: lose does it to a link. read and
+// commit are links of a worker with the directory dir. Time is faked.
+func withoutBroker(t *testing.T, partitions int, do func(t *testing.T, env *workertest.Env, read, commit *cable, dir string, lose func(*cable))) {
 	for name, lose := range map[string]func(*cable){"gone": (*cable).cut, "frozen": (*cable).freeze} {
 		t.Run(name, func(t *testing.T) {
-			dir, ledgers := t.TempDir(), t.TempDir()
+			log, dir := t.TempDir(), t.TempDir()
 			workertest.EmptyPools()
 			defer workertest.EmptyPools()
 			ats.Register() // starts the server's own clock outside of the bubble
 			defer ats.Unregister()
 			synctest.Test(t, func(t *testing.T) {
-				env := workertest.Open(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 8})
+				env := workertest.Open(t, embedded.Config{Dir: log, Durability: embedded.DurablePower}, topology.Config{Partitions: partitions})
 				defer env.Stop()
 				read, commit := &cable{to: env.Server}, &cable{to: env.Server}
-				var (
-					mu       sync.Mutex // guards the fields below
-					stopping bool
-					late     []observe.Retrying // renewals after the stop began
-				)
-				waiting := make(chan int, 1000) // partitions with outcomes to commit
-				wk, err := worker.New(worker.Config{
-					Read: read.connect(t), Commit: commit.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Dir: ledgers, SnapshotEvery: 5 * time.Minute,
-					Listener: observe.Listener{
-						Applied: func(f observe.Applied) { waiting <- f.Partition },
-						Retrying: func(i observe.Retrying) {
-							mu.Lock()
-							defer mu.Unlock()
-							if stopping && (i.Step == "renew lease" || i.Step == "heartbeat") {
-								late = append(late, i)
-							}
-						},
-					},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				done := make(chan error, 1)
-				go func() { done <- wk.Run(ctx) }()
-				<-wk.Ready()
-				lose(commit)
-				for seen, n := map[int]bool{}, 0; len(seen) < env.Streams.Partitions.Count(); n++ {
-					env.Publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
-					seen[<-waiting] = true
-				}
-				lose(read)
-				time.Sleep(time.Second) // a commit is under way everywhere
-				mu.Lock()
-				stopping = true
-				mu.Unlock()
-				began := time.Now()
-				stop()
-				err = <-done
-				if took := time.Since(began); took > worker.DefaultDrainTimeout {
-					t.Errorf("the stop took %s, more than %s", took, worker.DefaultDrainTimeout)
-				}
-				if !errors.Is(err, partition.ErrDrain) {
-					t.Errorf("the stop ended with %v, want %v", err, partition.ErrDrain)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if len(late) > 0 {
-					t.Errorf("%d renewals while it was stopping: %+v", len(late), late)
-				}
-				read.cut() // unblocks what waits for the connections
-				commit.cut()
+				defer commit.cut() // unblocks what waits for the connections
+				defer read.cut()
+				do(t, env, read, commit, dir, lose)
 			})
 		})
 	}
