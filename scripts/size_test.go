@@ -1,4 +1,4 @@
-// Package scripts tests the scripts of this folder.
+// Package scripts tests the scripts of this directory.
 package scripts
 
 import (
